@@ -166,7 +166,8 @@ def p3109(bits: int, precision: int, extended: bool = True) -> Format:
         raise UsageError(f"p3109({bits}, {precision}): need 2 ≤ precision < bits")
     top = (1 << (bits - 1)) - 1
     name = f"p3109_k{bits}p{precision}s{'e' if extended else 'f'}"
-    return Format(name, bits - precision, precision, 1 << (bits - precision - 1), top - extended, extended, "negative-zero")
+    bias = 1 << (bits - precision - 1)
+    return Format(name, bits - precision, precision, bias, top - extended, extended, "negative-zero")
 
 
 float64 = ieee(11, 53, "float64")

@@ -106,7 +106,8 @@ def context(
     >>> context("float8_e4m3fn")
     Traceback (most recent call last):
     ...
-    fpsmt.errors.UsageError: float8_e4m3fn has no infinity: say overflow 'saturate' or 'nan', e.g. float8_e4m3fn:saturate
+    fpsmt.errors.UsageError: float8_e4m3fn has no infinity: say overflow 'saturate' or 'nan', \
+e.g. float8_e4m3fn:saturate
     """
     if isinstance(spec, Context):
         fmt, chosen = spec.format, {Mode: spec.mode, Overflow: spec.overflow, Subnormals: spec.subnormals}
@@ -149,4 +150,5 @@ def _of_kind(kind: type[Enum], word: str) -> Enum:
     for rule in kind:
         if word.lower() == rule.value.lower():
             return rule
-    raise UsageError(f"unknown {kind.__name__.lower()} rule {word!r}: write one of {', '.join(r.value for r in kind)}")
+    every = ", ".join(rule.value for rule in kind)
+    raise UsageError(f"unknown {kind.__name__.lower()} rule {word!r}: write one of {every}")

@@ -127,7 +127,7 @@ class Float:
 
     @property
     def decimal(self) -> str:
-        """A decimal that reads back as this value: exact up to 12 digits, else the shortest; ``nan``, ``-inf``, ``-0.0``."""
+        """A decimal that reads back as this value: exact up to 12 digits, else the shortest; ``nan``, ``-inf``."""
         if self.is_nan:
             return "nan"
         sign = "-" if self.negative else ""
