@@ -65,7 +65,8 @@ class Context:
 
     def __post_init__(self) -> None:
         if self.overflow is Overflow.INFINITY and not self.format.has_infinity:
-            raise UsageError(f"{self.format} has no infinity: say overflow 'saturate' or 'nan'")
+            allowed = "say overflow 'saturate' or 'nan'" if self.format.has_nan else "overflow can only be 'saturate'"
+            raise UsageError(f"{self.format} has no infinity: {allowed}")
         if self.overflow is Overflow.NAN and not self.format.has_nan:
             raise UsageError(f"{self.format} has no NaN: overflow can only be 'saturate'")
 

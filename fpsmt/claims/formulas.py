@@ -1,0 +1,93 @@
+"""∀ claims over terms: for every value of the variables, the condition holds."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from fpsmt.claims.claim import Claim, Json, Replay, claim_kind
+from fpsmt.errors import UsageError
+from fpsmt.floats import Float, format_named
+from fpsmt.terms import (
+    BOOL,
+    Assignment,
+    FloatSort,
+    Term,
+    evaluate_all,
+    term_from_json,
+    term_to_json,
+    variables,
+)
+
+
+@claim_kind
+@dataclass(frozen=True)
+class ForAll(Claim):
+    """For all values of the variables of `condition` (each over its whole sort), `condition` holds.
+
+    Inexact implementations inside the condition are universally quantified too: every function that meets
+    the contract.  `statement` is what people read; the condition is what is decided.
+    """
+
+    kind = "for-all"
+    statement: str
+    condition: Term
+
+    def __post_init__(self) -> None:
+        if self.condition.sort != BOOL:
+            raise UsageError(f"a condition is Boolean, not of sort {self.condition.sort}")
+
+    @property
+    def text(self) -> str:
+        names = ", ".join(f"{v.data}: {v.sort}" for v in variables(self.condition))
+        return f"∀ {names}. {self.statement}" if names else self.statement
+
+    def fields(self) -> dict[str, Json]:
+        return {"statement": self.statement, "condition": term_to_json(self.condition)}
+
+    @classmethod
+    def from_fields(cls, data: Mapping[str, Json]) -> ForAll:
+        return cls(str(data["statement"]), term_from_json(data["condition"]))
+
+    def replay(self, counterexample: Json) -> Replay:
+        """Counterexample: {"values": {name: code or number}, "outputs": [[implementation, site, x, y] …]}."""
+        assignment = assignment_from_json(self.condition, counterexample)
+        values = evaluate_all(self.condition, assignment)
+        lines = [f"{v.data} = {values[v]!r}" for v in variables(self.condition)]
+        lines += [
+            f"{term} = {value!r}"
+            for term, value in values.items()
+            if isinstance(value, Float) and term.op not in ("var", "const") and len(repr(term)) <= 160
+        ]
+        holds = bool(values[self.condition])
+        lines.append(f"the condition is {'true' if holds else 'false'}")
+        return Replay(not holds, tuple(lines), {str(v.data): repr(values[v]) for v in variables(self.condition)})
+
+
+def assignment_to_json(assignment: Assignment) -> Json:
+    """The JSON form of a counterexample to a `ForAll`."""
+    values = {
+        name: value.bits if isinstance(value, Float) else int(value) if not isinstance(value, bool) else value
+        for name, value in assignment.values.items()
+    }
+    outputs = [
+        [implementation, site, x.format.name, x.bits, y.format.name, y.bits]
+        for (implementation, site, x), y in assignment.outputs.items()
+    ]
+    return {"values": values, "outputs": outputs}
+
+
+def assignment_from_json(condition: Term, data: Json) -> Assignment:
+    """Reads what `assignment_to_json` wrote, for the variables of this condition."""
+    try:
+        values = {}
+        for v in variables(condition):
+            given = data["values"][v.data]
+            values[v.data] = Float(v.format, int(given, 16)) if isinstance(v.sort, FloatSort) else given
+        outputs = {}
+        for implementation, site, x_format, x, y_format, y in data.get("outputs", []):
+            point = Float(format_named(x_format), int(x, 16))
+            outputs[implementation, site, point] = Float(format_named(y_format), int(y, 16))
+    except (KeyError, TypeError, ValueError) as error:
+        raise UsageError(f"the counterexample cannot be read: {error}") from error
+    return Assignment(values, outputs)

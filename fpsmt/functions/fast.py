@@ -1,0 +1,3 @@
+"""Compiled kernels (none yet)."""
+def rounded(function, ctx, x):
+    return None

@@ -1,0 +1,115 @@
+"""Implementations from short text and from JSON."""
+
+from __future__ import annotations
+
+import re
+from fractions import Fraction
+from typing import Any
+
+from fpsmt.errors import UsageError
+from fpsmt.floats import read_number
+from fpsmt.functions.implementations import (
+    Clamped,
+    Contract,
+    CorrectlyRounded,
+    Implementation,
+    Piece,
+    Piecewise,
+    WithinError,
+    WithinFloats,
+    WithinUlps,
+    contract_from_json,
+)
+from fpsmt.functions.registry import function_named
+
+HELP = (
+    "write FUNCTION[:CONTRACT][:range=LO..HI][:monotone][:any-value], with CONTRACT one of ulps=K, floats=K, "
+    "error=E, or pieces such as 'ulps=3 on -1..18; ulps=306 on -6..-1; error=2^-22'"
+)
+
+
+def implementation_named(text: str) -> Implementation:
+    """An implementation from text: ``tanh``, ``tanh:ulps=2``, ``tanh:floats=1``, ``tanh:ulps=2:range=-1..1:monotone``.
+
+    K of ulps may be any number ≥ 0 (``ulps=4.5``, ``ulps=9/2``), E of error too (``error=2^-20``).  Pieces are
+    separated by semicolons, each with ``on LO..HI`` (an empty end is unbounded), the last one may do without;
+    ``rounded`` is correct rounding.  ``any-value`` turns single-valuedness off.
+
+    >>> implementation_named("sigmoid:ulps=3 on -1..18; error=2^-22").text
+    'sigmoid:ulps=3 on -1..18; error=1/4194304'
+    >>> implementation_named("tanh:ulp=2")
+    Traceback (most recent call last):
+    ...
+    fpsmt.errors.UsageError: cannot read 'ulp=2' in 'tanh:ulp=2': write FUNCTION[:CONTRACT][:range=LO..HI][:monotone]\
+[:any-value], with CONTRACT one of ulps=K, floats=K, error=E, or pieces such as 'ulps=3 on -1..18; ulps=306 on \
+-6..-1; error=2^-22'
+    """
+    name, *words = (word.strip() for word in text.split(":"))
+    function = function_named(name)
+    contract: Contract | None = None
+    flags: dict[str, bool] = {}
+    for word in words:
+        if word == "monotone":
+            flags["monotone"] = True
+        elif word == "any-value":
+            flags["single_valued"] = False
+        elif word.startswith("range="):
+            contract = Clamped(contract or CorrectlyRounded(), *_interval(word[6:], text))
+        elif contract is None:
+            contract = _contract(word, text)
+        else:
+            raise UsageError(f"{text!r} has two contracts; the second is {word!r}: {HELP}")
+    return Implementation(function, contract or CorrectlyRounded(), **flags)
+
+
+def _contract(word: str, text: str) -> Contract:
+    parts = [part.strip() for part in word.split(";")]
+    pieces = []
+    for part in parts:
+        basic, _, where = part.partition(" on ")
+        pieces.append(Piece(*(_interval(where, text) if where else (None, None)), _basic(basic.strip(), text)))
+    if len(pieces) == 1 and pieces[0].low is None and pieces[0].high is None:
+        return pieces[0].contract
+    return Piecewise(tuple(pieces))
+
+
+def _basic(word: str, text: str) -> Contract:
+    if word == "rounded":
+        return CorrectlyRounded()
+    kind, _, number = word.partition("=")
+    if kind == "floats" and re.fullmatch(r"\d+", number):
+        return WithinFloats(int(number))
+    if kind == "ulps" and number:
+        return WithinUlps(_number(number, text))
+    if kind == "error" and number:
+        return WithinError(_number(number, text))
+    raise UsageError(f"cannot read {word!r} in {text!r}: {HELP}")
+
+
+def _number(word: str, text: str) -> Fraction:
+    value = read_number(word)
+    if isinstance(value, float):
+        if value == 0:
+            return Fraction(0)
+        raise UsageError(f"{word!r} in {text!r} must be a finite number")
+    return value
+
+
+def _interval(word: str, text: str) -> tuple[Fraction | None, Fraction | None]:
+    low, dots, high = word.partition("..")
+    if not dots:
+        raise UsageError(f"cannot read the interval {word!r} in {text!r}: write LO..HI")
+    return (_number(low, text) if low.strip() else None), (_number(high, text) if high.strip() else None)
+
+
+def implementation_from_json(data: dict[str, Any]) -> Implementation:
+    """Reads what `Implementation.to_json` wrote; `UsageError` on anything else."""
+    try:
+        return Implementation(
+            function_named(data["function"]),
+            contract_from_json(data["contract"]),
+            bool(data["single_valued"]),
+            bool(data["monotone"]),
+        )
+    except KeyError as error:
+        raise UsageError(f"not an implementation: {error} is missing in {str(data)[:200]}") from error

@@ -1,0 +1,195 @@
+"""Rules for ∀ claims over terms: exhaust the values, ask solvers, split into cases."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from fpsmt.claims.claim import Claim, Json
+from fpsmt.claims.formulas import ForAll, assignment_to_json
+from fpsmt.errors import EvidenceError
+from fpsmt.floats import Float
+from fpsmt.floats.vector import decode, embeds
+from fpsmt.kernel.kernel import Fails, Holds, Open, Outcome, rule
+from fpsmt.kernel.trust import VECTOR
+from fpsmt.smt import solve
+from fpsmt.terms import (
+    Assignment,
+    BitsSort,
+    BoolSort,
+    ChoiceSort,
+    FloatSort,
+    Sort,
+    Term,
+    all_of,
+    any_of,
+    implies,
+    negation,
+    postorder,
+    variables,
+)
+from fpsmt.terms.arrays import evaluate_arrays
+
+MAX_POINTS = 1 << 34
+BLOCK = 1 << 20
+
+
+def sort_size(sort: Sort) -> int:
+    """How many values a sort has; the codes of NaN count once each."""
+    if isinstance(sort, FloatSort):
+        return 1 << sort.format.bits
+    if isinstance(sort, BitsSort):
+        return 1 << sort.width
+    return sort.size if isinstance(sort, ChoiceSort) else 2
+
+
+def points(condition: Term) -> int:
+    """The number of assignments to the variables of a condition."""
+    return math.prod(sort_size(v.sort) for v in variables(condition))
+
+
+def needs_claim(claim: Claim) -> ForAll:
+    if not isinstance(claim, ForAll):
+        raise EvidenceError(f"this rule is for ∀ claims over terms, not for {claim.kind}")
+    return claim
+
+
+@rule("exhausted")
+def exhausted(claim: Claim, data: Mapping[str, Json], premises: Sequence[Claim]) -> Outcome:
+    """Evaluates the condition at every assignment.  Sound because every variable's sort is enumerated whole.
+
+    Declines when an inexact implementation is applied (its outputs are not variables), when a format cannot
+    be held in arrays, or beyond 2^34 assignments.
+    """
+    condition = needs_claim(claim).condition
+    total = points(condition)
+    if total > MAX_POINTS:
+        return Open(f"{total} assignments are too many to exhaust: the limit is 2^34", "let a solver decide it")
+    for term in postorder(condition):
+        if term.op == "apply" and not term.data[0].is_correctly_rounded:
+            return Open(f"{term.data[0].text} is not one function: its outputs cannot be exhausted")
+        if isinstance(term.sort, FloatSort) and not embeds(term.sort.format):
+            return Open(f"values of {term.sort.format} cannot be held in arrays")
+    names = variables(condition)
+    for start, block in _assignments(names, total):
+        holds = np.broadcast_to(evaluate_arrays(condition, block), (min(BLOCK, total - start),))
+        if not holds.all():
+            return Fails(_counterexample(names, start + int(np.argmin(holds))))
+    return Holds({"assignments": total}, (VECTOR,))
+
+
+def _assignments(names: Sequence[Term], total: int) -> Iterator[tuple[int, dict[str, Any]]]:
+    """Every assignment in blocks, the last variable fastest."""
+    for start in range(0, total, BLOCK):
+        index = np.arange(start, min(start + BLOCK, total), dtype=np.uint64)
+        yield start, {v.data: _values(v.sort, code) for v, code in zip(names, _digits(names, index), strict=True)}
+
+
+def _digits(names: Sequence[Term], index: Any) -> list[Any]:
+    digits: list[Any] = []
+    for v in reversed(names):
+        size = np.uint64(sort_size(v.sort))
+        digits.append(index % size)
+        index = index // size
+    return digits[::-1]
+
+
+def _values(sort: Sort, code: Any) -> Any:
+    if isinstance(sort, FloatSort):
+        return decode(sort.format, code)
+    if isinstance(sort, BoolSort):
+        return code.astype(bool)
+    return code.astype(np.int64) if isinstance(sort, ChoiceSort) else code
+
+
+def _counterexample(names: Sequence[Term], index: int) -> Json:
+    values: dict[str, Any] = {}
+    for v, digit in zip(names, _digits(names, np.asarray([index], np.uint64)), strict=True):
+        code = int(digit[0])
+        if isinstance(v.sort, FloatSort):
+            values[v.data] = Float(v.sort.format, code)
+        else:
+            values[v.data] = bool(code) if isinstance(v.sort, BoolSort) else code
+    return assignment_to_json(Assignment(values))
+
+
+@rule("solver")
+def solver(claim: Claim, data: Mapping[str, Json], premises: Sequence[Claim]) -> Outcome:
+    """Asks solvers for an assignment that breaks the condition; `unsat` means there is none.
+
+    data: timeout (s), memory_mb, solvers (names, the ones to race), jobs.  What is trusted: the encoding and the
+    solver that answered.
+    """
+    condition = needs_claim(claim).condition
+    answer = solve(
+        negation(condition),
+        timeout=float(data.get("timeout", 60.0)),
+        memory_mb=int(data.get("memory_mb", 4096)),
+        solvers=data.get("solvers"),
+        jobs=int(data.get("jobs", 2)),
+    )
+    if answer.status == "unsat":
+        found = {
+            "solver": f"{answer.solver} {answer.version}",
+            "seconds": round(answer.seconds, 3),
+            "encoding": answer.encoder,
+            "query_sha256": answer.sha256,
+        }
+        return Holds(found, (f"{answer.solver} {answer.version}", f"the {answer.encoder} encoding"))
+    if answer.status == "sat":
+        assert answer.assignment is not None
+        return Fails(assignment_to_json(answer.assignment))
+    return Open(answer.reason or "the solvers gave no answer", "raise the timeout, or split the claim into cases")
+
+
+@rule("two solvers")
+def two_solvers(claim: Claim, data: Mapping[str, Json], premises: Sequence[Claim]) -> Outcome:
+    """The same query answered `unsat` by two different solvers, one after the other.
+
+    data: as for one solver; `solvers` names exactly two.
+    """
+    names = list(data.get("solvers") or ())
+    if len(set(names)) != 2:
+        raise EvidenceError("two solvers must be named")
+    found: dict[str, Json] = {}
+    trusted: list[str] = []
+    for name in names:
+        outcome = solver(claim, {**data, "solvers": [name]}, premises)
+        if not isinstance(outcome, Holds):
+            return outcome
+        found[name] = outcome.found
+        trusted += outcome.trusted
+    return Holds(found, tuple(dict.fromkeys(trusted)))
+
+
+def case_claims(claim: ForAll, cases: Sequence[Term]) -> list[ForAll]:
+    """The premises of the rule `cases`: each case, and that there is no other."""
+    parts = [ForAll(f"case {i}: {claim.statement}", implies(c, claim.condition)) for i, c in enumerate(cases, 1)]
+    return [*parts, ForAll("the cases are complete", any_of(*cases))]
+
+
+@rule("cases")
+def by_cases(claim: Claim, data: Mapping[str, Json], premises: Sequence[Claim]) -> Outcome:
+    """If c₁ ∨ … ∨ cₙ is valid and every cᵢ ⇒ P is, then so is P.
+
+    data: the cases as terms, in order.  The premises must be exactly those of `case_claims`.
+    """
+    from fpsmt.terms import term_from_json
+
+    cases = [term_from_json(c) for c in data["cases"]]
+    needed = case_claims(needs_claim(claim), cases)
+    if [p.hash for p in premises] != [n.hash for n in needed]:
+        raise EvidenceError("the premises are not the cases and their completeness")
+    return Holds({"cases": len(cases)})
+
+
+@rule("conjunction")
+def conjunction(claim: Claim, data: Mapping[str, Json], premises: Sequence[Claim]) -> Outcome:
+    """∀ claims whose conditions together are the claim's: (∀ P) and (∀ Q) give ∀ (P ∧ Q)."""
+    conditions = [needs_claim(p).condition for p in premises]
+    if all_of(*conditions) is not needs_claim(claim).condition:
+        raise EvidenceError("the premises are not the parts of the conjunction")
+    return Holds({"parts": len(conditions)})

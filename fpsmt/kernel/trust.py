@@ -1,0 +1,6 @@
+"""Names of the components whose word a proof may take."""
+
+from importlib.metadata import version
+
+BALLS = f"python-flint {version('python-flint')} (ball arithmetic)"
+VECTOR = "the vectorised arithmetic"

@@ -1,0 +1,8 @@
+"""Hypothesis settings of the whole suite: the same examples in every run, no deadline."""
+
+from hypothesis import HealthCheck, settings
+
+settings.register_profile(
+    "fpsmt", derandomize=True, deadline=None, max_examples=100, suppress_health_check=[HealthCheck.too_slow]
+)
+settings.load_profile("fpsmt")
