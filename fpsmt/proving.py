@@ -7,7 +7,6 @@ already decided is kept.
 from __future__ import annotations
 
 import importlib
-import importlib.util
 import multiprocessing
 import os
 import signal
@@ -83,30 +82,24 @@ def load(targets: Sequence[str], everything: bool = False) -> list[Obligation]:
     """
     paths = [t for t in targets if t.endswith(".py") or "/" in t or Path(t).is_dir()]
     ids = [t for t in targets if t not in paths]
-    modules = [m for p in paths for m in _modules(Path(p))]
-    if ids or not targets:
-        modules += [m for m in _modules(proofs_folder()) if m not in modules]
-    module_of: dict[str, str] = {}
+    modules = [m for path in paths for m in _modules(Path(path))]
+    wanted = set(modules)
+    if len(paths) < len(targets) or not targets:
+        modules += _modules(proofs_folder())
     for module in modules:
-        before = dict(PROOFS)
-        imported = importlib.import_module(module)
-        for id, script in PROOFS.items():
-            if before.get(id) is not script or getattr(script, "__module__", "") == imported.__name__:
-                module_of[id] = module
+        importlib.import_module(module)
     unknown = [i for i in ids if i not in SPECS]
     if unknown:
         raise UsageError(f"unknown spec {unknown[0]!r}: the specs are {', '.join(sorted(SPECS))}")
-    chosen = list(dict.fromkeys(ids)) if ids else []
-    if paths or not targets:
-        chosen += [i for i in module_of if i not in chosen and module_of[i] in modules]
-    if ids and not paths:
-        chosen = list(dict.fromkeys(ids))
-    found = []
-    for id in chosen:
-        for case in SPECS[id].cases:
-            if case.quick or everything or id in ids:
-                found.append(Obligation(SPECS[id], case, module_of.get(id, "")))
-    return found
+    module_of = {id: script.__module__ for id, script in PROOFS.items()}
+    chosen = [id for id, module in module_of.items() if not targets or module in wanted or id in ids]
+    chosen += [id for id in ids if id not in chosen]
+    return [
+        Obligation(SPECS[id], case, module_of.get(id, ""))
+        for id in chosen
+        for case in SPECS[id].cases
+        if case.quick or everything or id in ids
+    ]
 
 
 def discharge(obligation: Obligation, options: Options) -> dict[str, Any]:

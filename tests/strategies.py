@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from fractions import Fraction
+from functools import lru_cache
 
 from hypothesis import strategies as st
 
@@ -44,14 +45,15 @@ def formats(among: Sequence[Format] = EMBEDDED) -> st.SearchStrategy[Format]:
     return st.sampled_from(among)
 
 
-def every_context(fmt: Format) -> list[Context]:
+@lru_cache
+def every_context(fmt: Format) -> tuple[Context, ...]:
     """All rounding contexts of a format."""
     rules = [
         rule
         for rule in Overflow
         if (rule is not Overflow.INFINITY or fmt.has_infinity) and (rule is not Overflow.NAN or fmt.has_nan)
     ]
-    return [Context(fmt, mode, rule, subnormals) for mode in Mode for rule in rules for subnormals in Subnormals]
+    return tuple(Context(fmt, mode, rule, subnormals) for mode in Mode for rule in rules for subnormals in Subnormals)
 
 
 def contexts(among: Sequence[Format] = EMBEDDED) -> st.SearchStrategy[Context]:
@@ -74,24 +76,27 @@ def landmarks(fmt: Format) -> list[Float]:
     return list(dict.fromkeys(found))
 
 
-@st.composite
-def finite_floats(draw: st.DrawFn, fmt: Format) -> Float:
+@lru_cache
+def finite_floats(fmt: Format) -> st.SearchStrategy[Float]:
     """Finite values: any, near a power of two, near one, subnormal, or near the largest."""
     top, fb = fmt.largest_code, fmt.fraction_bits
     near = st.integers(-2, 2)
-    place = draw(
-        st.one_of(
-            st.integers(0, top),
-            st.builds(lambda field, d: (field << fb) + d, st.integers(0, top >> fb), near),
-            st.builds(lambda d: (fmt.bias << fb) + d, st.integers(-(3 << fb), 3 << fb)),
-            st.integers(0, 1 << fb),
-            st.builds(lambda d: top + d, near),
-        )
+    places = st.one_of(
+        st.integers(0, top),
+        st.builds(lambda field, d: (field << fb) + d, st.integers(0, top >> fb), near),
+        st.builds(lambda d: (fmt.bias << fb) + d, st.integers(-(3 << fb), 3 << fb)),
+        st.integers(0, 1 << fb),
+        st.builds(lambda d: top + d, near),
     )
-    place = min(max(place, 0), top)
-    return zero(fmt, draw(st.booleans())) if place == 0 else from_ordinal(fmt, -place if draw(st.booleans()) else place)
+
+    def value(place: int, negative: bool) -> Float:
+        place = min(max(place, 0), top)
+        return zero(fmt, negative) if place == 0 else Float(fmt, place | (fmt.sign_mask if negative else 0))
+
+    return st.builds(value, places, st.booleans())
 
 
+@lru_cache
 def floats(fmt: Format) -> st.SearchStrategy[Float]:
     """Values of a format, special ones often."""
     return st.one_of(st.sampled_from(landmarks(fmt)), finite_floats(fmt), finite_floats(fmt))
@@ -110,13 +115,13 @@ def reals_near(draw: st.DrawFn, fmt: Format) -> Fraction:
     return x + step * part + step * offset
 
 
-def rows(operands: Sequence[Format], size: int = 20) -> st.SearchStrategy[list[tuple[Float, ...]]]:
+def rows(operands: Sequence[Format], size: int = 8) -> st.SearchStrategy[list[tuple[Float, ...]]]:
     """Lists of argument tuples, one value of each format."""
     return st.lists(st.tuples(*(floats(f) for f in operands)), min_size=1, max_size=size)
 
 
 @st.composite
-def cancelling_rows(draw: st.DrawFn, operands: Sequence[Format], size: int = 20) -> list[tuple[Float, ...]]:
+def cancelling_rows(draw: st.DrawFn, operands: Sequence[Format], size: int = 8) -> list[tuple[Float, ...]]:
     """Argument tuples of comparable size and opposite sign, so that sums cancel, tie and underflow."""
     row = st.tuples(*(finite_floats(f) for f in operands))
     found = []

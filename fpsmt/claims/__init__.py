@@ -4,10 +4,12 @@ from fpsmt.claims.claim import Claim, Replay, claim_from_json
 from fpsmt.claims.distinguishability import Distinguishable, Inseparable, Reading, Setting
 from fpsmt.claims.formulas import ForAll
 from fpsmt.claims.functions import ConstantOn
+from fpsmt.claims.predictions import PredictionInvariant
 from fpsmt.claims.specs import PROOFS, SPECS, Case, Obligation, Spec, cases, proof, spec
 from fpsmt.claims.sums import SumInvariant, SumOutcomes
 
 __all__ = [
     "PROOFS", "SPECS", "Case", "Claim", "ConstantOn", "Distinguishable", "ForAll", "Inseparable", "Obligation",
-    "Reading", "Replay", "Setting", "Spec", "SumInvariant", "SumOutcomes", "cases", "claim_from_json", "proof", "spec",
+    "PredictionInvariant", "Reading", "Replay", "Setting", "Spec", "SumInvariant", "SumOutcomes", "cases",
+    "claim_from_json", "proof", "spec",
 ]  # fmt: skip

@@ -1,14 +1,14 @@
-"""Threshold indicators 1[x ≥ z] and 1[x ≤ z] as ReLU networks of three layers, for every positive z.
+"""Threshold indicators 1[x ≥ z] as ReLU networks of three layers, for every z.
 
 Source: the released blocks of "networks with automatic differentiation that hit values and gradients"
 (arXiv 2605.01702).  There the weights are written with a_z, e_z, u₀, ũ₀, c_z, c̃, k.  The same numbers, shorter:
 
-    g = ReLU(shift ⊖ x),  h₁ = ReLU(A⊗(shift⊖z⁻) ⊖ A⊗g),  h₂ = ReLU(A⊗(shift⊖z) ⊖ A⊗g),
+    g = ReLU(shift ⊖ x),  h₁ = ReLU(A(shift − z⁻) ⊖ A⊗g),  h₂ = ReLU(A(shift − z) ⊖ A⊗g),
     1[x ≥ z] = ReLU(S⊗h₁ ⊖ S⊗h₂)          with shift = (top of z's binade)⁻, S = 1 / (A·(z − z⁻)),
 
-and, for 1[x ≤ z], g = ReLU(x ⊖ base), h₁ from A⊗(z⁺⊖base), h₂ from A⊗(z⊖base), base = 2^e_z,
-S = 1 / (A·(z⁺ − z)).  A is the paper's power of two 2^(p−e_z+k).  Weights are float terms in z, so that one
-formula states the network for all z at once.  Negative z follows by reflection x ↦ −x.
+and, for 1[x ≤ z], g = ReLU(x ⊖ base), biases A(z⁺ − base) and A(z − base), base = 2^e_z, S = 1 / (A·(z⁺ − z)).
+A is the paper's power of two 2^(p−e_z+k).  Weights are float terms in z, so that one formula states the network
+for all z at once.  Negative z follows by reflection x ↦ −x.
 
 Where z⁻ is not (1 − u₀/2)·z although z is a power of two (the smallest normal and the subnormals) the published
 ũ₀ halves a gap that is a whole one: bias₁ and S differ there, each pair being right with its own partner.
@@ -16,7 +16,8 @@ Where z⁻ is not (1 − u₀/2)·z although z is a power of two (the smallest n
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from fractions import Fraction
 
 from fpsmt.errors import UsageError
 from fpsmt.floats import Context, Float, Format, exactly, pow2
@@ -63,9 +64,19 @@ class Indicator:
 
     def output(self, ctx: Context, x: Term) -> Term:
         """The network's output at x.  Every sum has two terms, so that every order is the same order."""
-        g = relu(add(ctx, neg(x) if self.sign < 0 else x, self.shift))
-        product = neg(mul(ctx, self.slope, g))
-        h1, h2 = relu(add(ctx, product, self.bias1)), relu(add(ctx, product, self.bias2))
+        return self.rest(ctx, self.second(ctx, x))
+
+    def first(self, ctx: Context, x: Term) -> Term:
+        """The first layer before its activation: sign·x ⊕ shift."""
+        return add(ctx, neg(x) if self.sign < 0 else x, self.shift)
+
+    def second(self, ctx: Context, x: Term) -> Term:
+        """A ⊗ g."""
+        return mul(ctx, self.slope, relu(self.first(ctx, x)))
+
+    def rest(self, ctx: Context, product: Term) -> Term:
+        """The output, given A ⊗ g."""
+        h1, h2 = relu(sub(ctx, self.bias1, product)), relu(sub(ctx, self.bias2, product))
         return relu(sub(ctx, mul(ctx, self.scale, h1), mul(ctx, self.scale, h2)))
 
 
@@ -89,63 +100,72 @@ def case_holds(fmt: Format, case: str, code: Term) -> Term:
     return all_of(bits_less(code, bits(width, below[case])), negation(bits_less(code, bits(width, above[case]))))
 
 
-def _slope(fmt: Format, case: str, code: Term) -> tuple[Term, int | None]:
-    """A = 2^(p−e_z+k), and the exponent of A·2^e_z (None when A is one constant)."""
-    p, e0 = fmt.fraction_bits, (1 << (fmt.exponent_bits - 2)) - 1
-    if case == "subnormal":
-        return const(exactly(fmt, pow2(3 - e0 - fmt.emin))), None
-    total = e0 if case == "high" else 3 - e0  # A·2^e_z = 2^(p+k)
-    field = extract(code, fmt.bits - 2, p)
-    # exponent field of 2^(total − e_z) is total + bias − (field − bias)
-    slope_field = bits_sub(bits(fmt.exponent_bits, total + 2 * fmt.bias), field)
-    return from_bits(fmt, concat(bits(1, 0), slope_field, bits(p, 0))), total
+def exponents(fmt: Format, case: str) -> int:
+    """t with A·2^e_z = 2^t (the paper's p + k) in the normal cases; in the subnormal case A = 2^t itself."""
+    e0 = (1 << (fmt.exponent_bits - 2)) - 1
+    return {"high": e0, "low": 3 - e0, "subnormal": 3 - e0 - fmt.emin}[case]
 
 
-def _power_of_two(fmt: Format, exponent: int) -> Term:
-    return const(exactly(fmt, pow2(exponent)))
+def low_part(fmt: Format, code: Term) -> Term:
+    """The fraction field alone: a subnormal's code."""
+    return concat(bits(fmt.bits - fmt.fraction_bits, 0), extract(code, fmt.fraction_bits - 1, 0))
+
+
+def slope_of(fmt: Format, t: int, code: Term) -> Term:
+    """A = 2^(t − e_z) for normal z: its exponent field is t + 2·bias − the field of z."""
+    p = fmt.fraction_bits
+    field = bits_sub(bits(fmt.exponent_bits, t + 2 * fmt.bias), extract(code, fmt.bits - 2, p))
+    return from_bits(fmt, concat(bits(1, 0), field, bits(p, 0)))
+
+
+def scaled(fmt: Format, t: int, code: Term) -> Term:
+    """A·z = a_z·2^t for normal z: z with its exponent replaced by t."""
+    p = fmt.fraction_bits
+    return from_bits(fmt, concat(bits(1, 0), bits(fmt.exponent_bits, t + fmt.bias), extract(code, p - 1, 0)))
+
+
+def number(fmt: Format, x: Fraction) -> Term:
+    return const(exactly(fmt, x))
 
 
 def at_least(ctx: Context, case: str, code: Term) -> Indicator:
     """1[x ≥ z] for z > 0 with this code."""
     fmt = ctx.format
-    p, width = fmt.fraction_bits, fmt.bits
-    z, below = from_bits(fmt, code), from_bits(fmt, bits_sub(code, bits(width, 1)))
-    slope, total = _slope(fmt, case, code)
+    p, width, t = fmt.fraction_bits, fmt.bits, exponents(fmt, case)
     if case == "subnormal":
-        shift = from_bits(fmt, _fill(code, p))  # all ones below the leading one
-        assert slope.op == "const"
-        scale = const(exactly(fmt, 1 / (slope.data.fraction * fmt.smallest)))
-    else:
-        assert total is not None
-        shift = from_bits(fmt, concat(extract(code, width - 1, p), bits(p, (1 << p) - 1)))
-        # z − z⁻ is half an ulp at a power of two, but a whole one at the smallest normal
-        power = all_of(
-            same(extract(code, p - 1, 0), bits(p, 0)),
-            negation(same(code, bits(width, 1 << p))),
-        )
-        scale = ite(power, _power_of_two(fmt, p - total + 1), _power_of_two(fmt, p - total))
-    bias1 = mul(ctx, slope, sub(ctx, shift, below))
-    bias2 = mul(ctx, slope, sub(ctx, shift, z))
-    return Indicator(-1, shift, slope, bias1, bias2, scale)
+        slope, scale = number(fmt, pow2(t)), number(fmt, 1 / (pow2(t) * fmt.smallest))
+        fill = fill_of(code, p)  # all ones below the leading one
+        gap = low_part(fmt, bits_sub(fill, code))
+        bias1 = mul(ctx, slope, from_bits(fmt, bits_add(gap, bits(width, 1))))
+        bias2 = mul(ctx, slope, from_bits(fmt, gap))
+        return Indicator(-1, from_bits(fmt, fill), slope, bias1, bias2, scale)
+    shift = from_bits(fmt, concat(extract(code, width - 1, p), bits(p, (1 << p) - 1)))
+    # z − z⁻ is half an ulp at a power of two, but a whole one at the smallest normal
+    halved = all_of(same(extract(code, p - 1, 0), bits(p, 0)), negation(same(code, bits(width, 1 << p))))
+    scale = ite(halved, number(fmt, pow2(p - t + 1)), number(fmt, pow2(p - t)))
+    az = scaled(fmt, t, code)
+    whole = sub(ctx, number(fmt, pow2(t + 1)), az)
+    bias1 = ite(halved, number(fmt, (1 - pow2(-p - 1)) * pow2(t)), whole)
+    bias2 = sub(ctx, number(fmt, (2 - pow2(-p)) * pow2(t)), az)
+    return Indicator(-1, shift, slope_of(fmt, t, code), bias1, bias2, scale)
 
 
 def at_most(ctx: Context, case: str, code: Term) -> Indicator:
     """1[x ≤ z] for z ≥ 0 with this code."""
     fmt = ctx.format
-    p, width = fmt.fraction_bits, fmt.bits
-    z, above = from_bits(fmt, code), from_bits(fmt, bits_add(code, bits(width, 1)))
-    slope, total = _slope(fmt, case, code)
+    p, width, t = fmt.fraction_bits, fmt.bits, exponents(fmt, case)
     if case == "subnormal":
-        base = from_bits(fmt, _leading(code, p))
-        assert slope.op == "const"
-        scale = const(exactly(fmt, 1 / (slope.data.fraction * fmt.smallest)))
-    else:
-        assert total is not None
-        base = from_bits(fmt, concat(extract(code, width - 1, p), bits(p, 0)))
-        scale = _power_of_two(fmt, p - total)
-    bias1 = mul(ctx, slope, sub(ctx, above, base))
-    bias2 = mul(ctx, slope, sub(ctx, z, base))
-    return Indicator(1, neg(base), slope, bias1, bias2, scale)
+        slope, scale = number(fmt, pow2(t)), number(fmt, 1 / (pow2(t) * fmt.smallest))
+        leading = leading_of(code, p)
+        gap = low_part(fmt, bits_sub(code, leading))
+        bias1 = mul(ctx, slope, from_bits(fmt, bits_add(gap, bits(width, 1))))
+        bias2 = mul(ctx, slope, from_bits(fmt, gap))
+        return Indicator(1, neg(from_bits(fmt, leading)), slope, bias1, bias2, scale)
+    base = from_bits(fmt, concat(extract(code, width - 1, p), bits(p, 0)))
+    az = scaled(fmt, t, code)
+    bias1 = sub(ctx, az, number(fmt, (1 - pow2(-p)) * pow2(t)))
+    bias2 = sub(ctx, az, number(fmt, pow2(t)))
+    return Indicator(1, neg(base), slope_of(fmt, t, code), bias1, bias2, number(fmt, pow2(p - t)))
 
 
 def _by_leading_bit(code: Term, p: int, value: dict[int, int], otherwise: int) -> Term:
@@ -157,28 +177,40 @@ def _by_leading_bit(code: Term, p: int, value: dict[int, int], otherwise: int) -
     return result
 
 
-def _fill(code: Term, p: int) -> Term:
+def fill_of(code: Term, p: int) -> Term:
     """2^(j+1) − 1 for a subnormal code with its leading one at bit j."""
     return _by_leading_bit(code, p, {j: (2 << j) - 1 for j in range(p)}, 0)
 
 
-def _leading(code: Term, p: int) -> Term:
+def leading_of(code: Term, p: int) -> Term:
     """2^j for a subnormal code with its leading one at bit j; 0 for 0."""
     return _by_leading_bit(code, p, {j: 1 << j for j in range(p)}, 0)
 
 
-def is_indicator(ctx: Context, kind: str, case: str, code: Term, x: Term, block: Indicator | None = None) -> Term:
-    """For z in the case and |x| ≤ M: the block's output is 1 where x ≥ z (or x ≤ z), else 0."""
+SIGNS = ("positive", "nonpositive")
+
+
+def block_for(ctx: Context, sign: str, case: str, code: Term) -> Indicator:
+    """1[x ≥ z] where |z| has this code: directly for z > 0, by reflection (x ≥ −|z| ⇔ −x ≤ |z|) for z ≤ 0."""
+    if sign not in SIGNS:
+        raise UsageError(f"unknown sign {sign!r}: write one of {', '.join(SIGNS)}")
+    if sign == "positive":
+        return at_least(ctx, case, code)
+    block = at_most(ctx, case, code)
+    return replace(block, sign=-block.sign)
+
+
+def is_indicator(ctx: Context, sign: str, case: str, code: Term, x: Term, block: Indicator | None = None) -> Term:
+    """For z of this sign whose magnitude is in the case, and |x| ≤ M: the output is 1 where x ≥ z, else 0.
+
+    `block` replaces the paper's weights by others.
+    """
     fmt = ctx.format
-    build = {"at_least": at_least, "at_most": at_most}
-    if kind not in build:
-        raise UsageError(f"unknown indicator {kind!r}: write at_least or at_most")
-    block = block or build[kind](ctx, case, code)
-    z, bound = from_bits(fmt, code), domain_bound(fmt)
+    block = block or block_for(ctx, sign, case, code)
+    magnitude, bound = from_bits(fmt, code), domain_bound(fmt)
     here = all_of(case_holds(fmt, case, code), le(const(-bound), x), le(x, const(bound)))
-    if kind == "at_least" and case == "subnormal":
+    if sign == "positive" and case == "subnormal":
         here = all_of(here, negation(same(code, bits(fmt.bits, 0))))
-    truth = le(z, x) if kind == "at_least" else le(x, z)
+    truth = le(magnitude if sign == "positive" else neg(magnitude), x)
     one, zero = const(exactly(fmt, 1)), const(exactly(fmt, 0))
     return implies(here, same(block.output(ctx, x), ite(truth, one, zero)))
-

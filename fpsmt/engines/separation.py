@@ -4,18 +4,19 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterator
+from fractions import Fraction
 
 import numpy as np
 
 from fpsmt import kernel
 from fpsmt.claims.distinguishability import Distinguishable, Inseparable, Reading, Setting
 from fpsmt.claims.functions import ConstantOn
-from fpsmt.claims.partition import MAX_BITS, Partition
+from fpsmt.claims.partition import MAX_BITS, Partition, outputs
 from fpsmt.engines.decide import decide
 from fpsmt.engines.engine import Options, engine
 from fpsmt.errors import Unsupported
-from fpsmt.floats import Float, exactly, floor_log2, from_ordinal, less_equal, nearest, pow2, zero
-from fpsmt.floats.vector import values
+from fpsmt.floats import Float, exactly, float64, floor_log2, from_ordinal, less_equal, nearest, pow2, zero
+from fpsmt.floats.vector import arithmetic, encode, values
 from fpsmt.functions import constant_on, table
 from fpsmt.kernel import Proved, Unknown, Verdict
 from fpsmt.kernel.rules.separation import MAX_EXHAUSTIVE_BITS, constant_range_lemma
@@ -104,17 +105,33 @@ def refine(claim: Distinguishable, options: Options) -> Verdict:
 
 
 def exhaust_maps(partition: Partition) -> None:
-    """Refines by every admissible map of a small format: what stays together is inseparable (except under
-    `finite-on-pair`, where a map that is not finite on all active inputs is left out)."""
-    fmt = partition.setting.context.format
-    parameters = [exactly(fmt, float(v)) for v in values(fmt, finite=True)]
-    for w in parameters:
-        for b in parameters:
-            if len(partition.active) and _usable(partition, w, b):
-                before = len(partition.active), int(partition.label.max())
-                partition.refine(w, b)
-                if len(partition.active) and (len(partition.active), int(partition.label.max())) == before:
-                    partition.maps.pop()
+    """Refines by every usable map of a small format: afterwards no usable map splits a class.
+
+    Under `finite-on-pair` a map that is not finite on all active inputs is not usable here, so that classes may
+    stay that another map would split.
+    """
+    setting, fmt = partition.setting, partition.setting.context.format
+    parameters = values(fmt, finite=True)
+    w, b = parameters[:, None, None], parameters[None, :, None]
+    outs, finite = outputs(setting, w, b, partition.active)
+    usable = np.ones(finite.shape[:2], bool)
+    if setting.reading is Reading.FINITE_ON_PAIR:
+        usable = finite.all(axis=2)
+    elif setting.reading is Reading.FINITE_ON_DOMAIN:
+        ends = np.array([float(setting.low), float(setting.high)])
+        usable = outputs(setting, w, b, ends)[1].all(axis=2)
+    column = {float(x): i for i, x in enumerate(partition.active)}
+    settled = False
+    while not settled:
+        settled = True
+        for members in partition.classes:
+            i, others = column[float(members[0])], [column[float(x)] for x in members[1:]]
+            splits = usable & (outs[:, :, others] != outs[:, :, [i]]).any(axis=2)
+            if splits.any():
+                at = np.unravel_index(int(np.argmax(splits)), splits.shape)
+                partition.refine(*(exactly(fmt, float(parameters[k])) for k in at))
+                settled = False
+                break
 
 
 def _usable(partition: Partition, w: Float, b: Float) -> bool:
@@ -134,47 +151,54 @@ def _maps(partition: Partition, rng: np.random.Generator) -> Iterator[Map]:
     """
     setting, fmt = partition.setting, partition.setting.context.format
     places = steep_places(setting, rng)
-    if not places:
-        return
-    for tried in range(1_000_000):
-        if not len(partition.active):
-            return
+    whole = max(abs(setting.low.fraction), abs(setting.high.fraction))
+    tried = missed = 0
+    while len(partition.active) and missed < USELESS_MAPS:
+        tried, missed = tried + 1, missed + 1
         magnitudes = np.abs(partition.active)
         ceiling = float(magnitudes.max())
         # half the time aim at the largest inputs: under finite-on-pair they stand in the way of larger weights
         large = np.flatnonzero(magnitudes >= ceiling / 4) if tried % 2 else np.arange(len(magnitudes))
         x0 = exactly(fmt, float(partition.active[rng.choice(large)]))
-        y0, step = places[int(rng.integers(len(places)))]
-        exponent = floor_log2(step / x0.ulp)
-        reach = ceiling if setting.reading is Reading.FINITE_ON_PAIR else float(max(abs(setting.low.fraction),
-                                                                                  abs(setting.high.fraction)))
+        top = fmt.emax
         if setting.reading is not Reading.ANY:
-            exponent = min(exponent, fmt.emax - 1 - int(np.ceil(np.log2(reach))) if reach > 0 else fmt.emax)
-        exponent = max(fmt.emin - fmt.fraction_bits, min(exponent, fmt.emax))
-        w = exactly(fmt, pow2(exponent) * int(rng.choice([1, -1])))
+            reach = Fraction(ceiling) if setting.reading is Reading.FINITE_ON_PAIR else whole
+            top = min(top, fmt.emax - 1 - floor_log2(reach)) if reach else top
+        gap = floor_log2(x0.ulp)
+        steps = [e for e in places if fmt.emin - fmt.fraction_bits <= e - gap <= top]
+        if not steps:
+            continue
+        scores = np.array([places[e][0][0] for e in steps], float)
+        step = int(rng.choice(steps, p=scores / scores.sum()))
+        y0 = places[step][int(rng.integers(len(places[step])))][1]
+        w = exactly(fmt, pow2(step - gap) * int(rng.choice([1, -1])))
         moved = y0 - w.fraction * x0.fraction
-        if abs(moved) > fmt.largest:
-            continue
-        b = nearest(fmt, moved)
-        if _usable(partition, w, b):
-            yield w, b
+        if abs(moved) <= fmt.largest:
+            b = nearest(fmt, moved)
+            if _usable(partition, w, b):
+                missed = 0
+                yield w, b
 
 
-def steep_places(setting: Setting, rng: np.random.Generator) -> list[tuple]:
-    """(y, step): places where the rounded activation takes many values on y, y + step, y + 2·step, …"""
+RUN = np.arange(-16, 17)
+
+
+def steep_places(setting: Setting, rng: np.random.Generator) -> dict[int, list[tuple[int, Fraction]]]:
+    """For step sizes 2^e: places y where the rounded activation takes many values on y, y ± 2^e, y ± 2·2^e, …
+
+    The values are (how many values on 33 points, y), the best first; step sizes without such places are left out.
+    """
     ctx, fmt = setting.context, setting.context.format
-    outputs = table(setting.function, ctx, fmt)
-    scored = []
-    for _ in range(2000):
-        exponent = int(rng.integers(max(fmt.emin, -fmt.precision - 2), min(fmt.emax, fmt.precision + 2) + 1))
-        y = nearest(fmt, pow2(exponent) * (1 + int(rng.integers(0, 16)) * pow2(-4)) * int(rng.choice([1, -1])))
-        step = pow2(exponent - int(rng.integers(0, fmt.precision + 1)))
-        run = [y.fraction + i * step for i in range(-16, 17)]
-        if max(map(abs, run)) > fmt.largest:
-            continue
-        outs = [outputs[nearest(fmt, v).code] + 0.0 for v in run]
-        distinct = len(set(outs))
-        if distinct >= 3:
-            scored.append((distinct, y.fraction, step))
-    scored.sort(reverse=True)
-    return [(y, step) for _, y, step in scored[:200]]
+    activation = table(setting.function, ctx, fmt)
+    vector = arithmetic(ctx, float64)
+    found = {}
+    for step in range(max(fmt.emin - fmt.fraction_bits, -2 * fmt.precision), min(fmt.emax, fmt.precision) + 1):
+        exponents = rng.integers(step - 4, step + fmt.precision, 256)
+        y = np.ldexp(rng.integers(16, 32, 256) / 16.0 * rng.choice([-1.0, 1.0], 256), exponents)
+        points = vector.cast(y[:, None] + RUN * np.ldexp(1.0, step))
+        outs = np.sort(activation[encode(fmt, points)] + 0.0, axis=1)
+        distinct = 1 + (outs[:, 1:] != outs[:, :-1]).sum(axis=1)
+        good = [i for i in np.argsort(-distinct)[:16] if distinct[i] >= 3 and np.isfinite(points[i]).all()]
+        if good:
+            found[step] = [(int(distinct[i]), Fraction(float(points[i, 16]))) for i in good]
+    return found

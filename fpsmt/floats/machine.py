@@ -1,8 +1,8 @@
 """Bits of a float64 and a correctly rounded fma inside numba code, and the decorator for compiled functions.
 
-`jit` is ``numba.njit(cache=True)`` with IEEE division and with a cache that also notices changes in the
-sources of the arithmetic kernels: numba inlines a kernel into its callers but stamps a cached caller with
-the caller's file alone, so a changed kernel would leave old machine code in use.
+`jit` is ``numba.njit(cache=True)`` with IEEE division and with a cache that also notices changes in other
+compiled sources of the package: numba compiles a kernel into its callers but stamps a cached caller with the
+caller's file alone, so that a changed kernel would leave old machine code in use.
 """
 
 from __future__ import annotations
@@ -16,8 +16,18 @@ from llvmlite import ir
 from numba import njit, types
 from numba.extending import intrinsic as numba_intrinsic
 
-_KERNEL_SOURCES = ("machine.py", "wide.py", "compiled.py")
-_STAMP = sha256(b"".join((Path(__file__).parent / name).read_bytes() for name in _KERNEL_SOURCES)).hexdigest()
+
+def _stamp() -> str:
+    """A hash of every source of the package that compiles something."""
+    digest = sha256()
+    for path in sorted(Path(__file__).parents[1].rglob("*.py")):
+        source = path.read_bytes()
+        if b"jit" in source:
+            digest.update(source)
+    return digest.hexdigest()
+
+
+_STAMP = _stamp()
 
 
 def jit(function: Callable[..., Any]) -> Any:

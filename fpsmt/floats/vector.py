@@ -1,8 +1,9 @@
 """Arithmetic and conversions on arrays of values: the vectorised twin of `fpsmt.floats.exact`.
 
 Arrays are *carriers*: float64 numpy arrays whose elements are values of a format embedded in float64; NaN is
-NaN and zeros keep their sign.  For a format that is not embedded (such as ``ieee(15,113)``) the same
-functions take and return object arrays of `Float` and loop over the exact scalars: correct, and slow.
+NaN (whatever its sign and payload) and zeros keep their sign.  For a format that is not embedded (such as
+``ieee(15,113)``) the same functions take and return object arrays of `Float` and loop over the exact scalars:
+correct, and slow.
 """
 
 from __future__ import annotations
@@ -358,7 +359,7 @@ def _carrier(x: ArrayLike) -> NDArray[np.float64]:
         raise UsageError(f"carriers are float64 arrays, not {array.dtype}: use to_carrier for lists of Float")
     result = array.astype(np.float64)
     if array.dtype.kind in "iu" and array.itemsize == 8 and (np.abs(result) >= 2.0**53).any():
-        raise UsageError("an integer of 2^53 or more need not be a float64: round it with fpsmt.floats.round_real first")
+        raise UsageError("an integer of 2^53 or more need not be a float64: round it with fpsmt.floats.round_real")
     return result
 
 

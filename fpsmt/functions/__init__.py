@@ -1,6 +1,22 @@
 """Real functions with certified enclosures, correct rounding, range facts and implementation contracts."""
 
+from fpsmt.functions.allowed import allowed_arrays, allowed_tables
+from fpsmt.functions.arrays import correctly_rounded_array, table
+from fpsmt.functions.enclosures import constant_on, enclose, range_on
 from fpsmt.functions.function import Function
+from fpsmt.functions.implementation_text import implementation_from_json, implementation_named
+from fpsmt.functions.implementations import (
+    Clamped,
+    Contract,
+    CorrectlyRounded,
+    Implementation,
+    Piece,
+    Piecewise,
+    Table,
+    WithinError,
+    WithinFloats,
+    WithinUlps,
+)
 from fpsmt.functions.registry import FUNCTIONS, function_named
 from fpsmt.functions.rounding import correctly_rounded
 
@@ -28,3 +44,13 @@ sqrt = FUNCTIONS["sqrt"]
 sqrt1p_square = FUNCTIONS["sqrt1p_square"]
 cosh = FUNCTIONS["cosh"]
 gaussian = FUNCTIONS["gaussian"]
+
+__all__ = [
+    "FUNCTIONS", "Clamped", "Contract", "CorrectlyRounded", "Function", "Implementation", "Piece", "Piecewise",
+    "Table", "WithinError", "WithinFloats", "WithinUlps",
+    "allowed_arrays", "allowed_tables", "constant_on", "correctly_rounded", "correctly_rounded_array", "enclose",
+    "function_named", "implementation_from_json", "implementation_named", "range_on", "table",
+    "celu", "cos", "cosh", "elu", "erf", "exp", "gaussian", "gelu", "gelu_tanh", "identity", "leaky_relu", "log",
+    "logsigmoid", "mish", "relu", "selu", "sigmoid", "sin", "softplus", "sqrt", "sqrt1p_square", "step", "swish",
+    "tanh",
+]  # fmt: skip

@@ -8,7 +8,7 @@ tails, compiled kernels where `fast` has one, balls.
 from __future__ import annotations
 
 from collections import OrderedDict
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from typing import Any
 
@@ -22,7 +22,7 @@ from fpsmt.floats import Context, Float, Format, Subnormals
 from fpsmt.floats.vector import decode, embeds, encode, round_array
 from fpsmt.functions import fast
 from fpsmt.functions.function import Function, StrictBound
-from fpsmt.functions.refine import tail_start
+from fpsmt.functions.refine import residual, tail_start
 from fpsmt.functions.rounding import correctly_rounded
 
 Array = NDArray[Any]
@@ -43,7 +43,7 @@ def correctly_rounded_array(function: Function, ctx: Context, x: ArrayLike, fmt:
     """
     fmt = fmt or ctx.format
     given = np.asarray(x) if not embeds(fmt) else np.asarray(x, dtype=np.float64)
-    if not (embeds(fmt) and embeds(ctx.format) and _roomy(ctx.format) and _roomy(fmt)):
+    if not (embeds(fmt) and embeds(ctx.format) and roomy(ctx.format) and roomy(fmt)):
         return _by_scalars(function, ctx, given, fmt)
     flat = np.ascontiguousarray(given).reshape(-1)
     if ctx.subnormals.inputs:
@@ -53,7 +53,7 @@ def correctly_rounded_array(function: Function, ctx: Context, x: ArrayLike, fmt:
     if direct is not None:
         out, undecided = direct
     else:
-        out, undecided = round_between(_plain(ctx), *float64_bounds(function, flat, ctx.format))
+        out, undecided = round_between(plain(ctx), *float64_bounds(function, flat, ctx.format).inside())
         nowhere = np.isnan(flat)
         if function.lowest is not None:
             nowhere |= flat < float(function.lowest)
@@ -86,13 +86,13 @@ def exact_zero(function: Function, x: Array) -> Array:
     return zero & (x != 0)
 
 
-def _plain(ctx: Context) -> Context:
+def plain(ctx: Context) -> Context:
     """The context for rounding bounds: they are no inputs, so nothing of them is flushed."""
     rule = Subnormals.FLUSH_OUTPUTS if ctx.subnormals.outputs else Subnormals.GRADUAL
     return replace(ctx, subnormals=rule)
 
 
-def _roomy(fmt: Format) -> bool:
+def roomy(fmt: Format) -> bool:
     """So much coarser than float64 that float64 bounds decide nearly everything, and its limits never matter."""
     return fmt.precision <= 40 and fmt.emin - fmt.precision > -1000 and fmt.emax < 1000
 
@@ -123,14 +123,40 @@ def _settle(function: Function, ctx: Context, x: Array, fmt: Format, out: Array,
 # -- certified float64 bounds -----------------------------------------------------------------------------------
 
 
-def float64_bounds(function: Function, x: Array, fmt: Format) -> tuple[Array, Array]:
-    """(low, high), float64, with low ≤ f(x) ≤ high for the decisions of rounding into `fmt`; NaN: no bounds.
+@dataclass(frozen=True)
+class Bounds64:
+    """low ≤ f(x) ≤ high in float64, elementwise; strict where `low_open`, `high_open`; NaN: no bounds.
 
-    x: a flat float64 array.  Sizes beyond float64 are replaced by its largest number, sizes below it by its
-    smallest, neither of which rounding into a format with |exponents| < 1000 can notice.  NaN, infinities, poles
-    and points outside the domain have no bounds.
+    Sizes beyond float64 are replaced by its largest number, which no rounding into a `roomy` format can notice.
+    """
+
+    low: Array
+    high: Array
+    low_open: Array
+    high_open: Array
+
+    def inside(self) -> tuple[Array, Array]:
+        """Bounds with strict ends moved one float64 inwards.
+
+        A strict end has at most 40 bits (it is a line's value), so its neighbour in float64 has more than the
+        breakpoints of any roomy format, none of which lies between the two: the moved end rounds as all that does.
+        """
+        with np.errstate(over="ignore"):  # a strict end at the largest float64: its neighbour is not taken
+            return self._inside()
+
+    def _inside(self) -> tuple[Array, Array]:
+        low = np.where(self.low_open, np.nextafter(self.low, np.inf), self.low)
+        high = np.where(self.high_open, np.nextafter(self.high, -np.inf), self.high)
+        return np.minimum(low, np.maximum(high, self.low)), np.maximum(high, np.minimum(low, self.high))
+
+
+def float64_bounds(function: Function, x: Array, fmt: Format) -> Bounds64:
+    """Bounds of f on a flat float64 array of values of a roomy format, for decisions about a roomy `fmt`.
+
+    NaN, infinities, poles and points outside the domain have no bounds.
     """
     low, high = np.full(x.shape, np.nan), np.full(x.shape, np.nan)
+    low_open, high_open = np.zeros(x.shape, dtype=bool), np.zeros(x.shape, dtype=bool)
     left = np.isfinite(x)
     if function.lowest is not None:
         lowest = float(function.lowest)
@@ -143,13 +169,15 @@ def float64_bounds(function: Function, x: Array, fmt: Format) -> tuple[Array, Ar
             on &= x <= float(line.high)
         low[on], high[on] = _on_line(line.slope, line.offset, x[on])
         left &= ~on
-    start = float(tail_start(fmt))
+    start = tail_start(fmt)
     for side, tail in ((-1, function.left_tail), (1, function.right_tail)):
-        if tail is not None and _dyadic(tail.slope) and _dyadic(tail.offset):
+        if tail is not None and _one_term(tail.slope, tail.offset):
             far = left & (side * x > start)
-            line_value = float(tail.slope) * x[far] + float(tail.offset)
-            next_to = _just_beside(line_value, tail.side)
-            low[far], high[far] = next_to, next_to
+            c = float(tail.slope) * x[far] + float(tail.offset)
+            rest = max(float(residual(function, tail, side * start)), 2.0**-1000)
+            beyond = np.nextafter(c + tail.side * rest, tail.side * np.inf)
+            low[far], high[far] = np.minimum(c, beyond), np.maximum(c, beyond)
+            (low_open if tail.side > 0 else high_open)[far] = True
             left &= ~far
     for side, growth in ((-1, function.grows[0]), (1, function.grows[1])):
         if growth:
@@ -158,53 +186,50 @@ def float64_bounds(function: Function, x: Array, fmt: Format) -> tuple[Array, Ar
             left &= ~far
     points = x[left]
     if points.size:
-        a, b = _by_balls(function, points)
+        part = _by_balls(function, points)
         for bound in function.bounds:
-            _sharpen(bound, points, a, b)
-        low[left], high[left] = a, b
-    return low, high
+            _sharpen(bound, points, part)
+        low[left], high[left], low_open[left], high_open[left] = part.low, part.high, part.low_open, part.high_open
+    return Bounds64(low, high, low_open, high_open)
 
 
-def _dyadic(q: Fraction) -> bool:
-    """Short enough for exact float64 work with carriers of at most 40 bits."""
-    return q == 0 or (abs(q.numerator) & (abs(q.numerator) - 1) == 0 and q.denominator & (q.denominator - 1) == 0)
+def _one_term(slope: Fraction, offset: Fraction) -> bool:
+    """slope·x + offset is exact in float64 for x of at most 40 bits, and has at most 40 bits."""
+    return (slope == 0 or offset == 0) and all(
+        q == 0 or (q.numerator & (q.numerator - 1) == 0 and q.denominator & (q.denominator - 1) == 0)
+        for q in (abs(slope), abs(offset))
+    )
 
 
 def _on_line(slope: Fraction, offset: Fraction, x: Array) -> tuple[Array, Array]:
-    if _dyadic(slope) and offset == 0:
-        return (y := float(slope) * x), y
-    if slope == 0 and Fraction(float(offset)) == offset:
-        return (y := np.full(x.shape, float(offset))), y
-    # one rounding in each float and one in each operation: within 2 + 2 + 2 half-ulps of the larger term
+    if _one_term(slope, offset) or (slope == 0 and Fraction(float(offset)) == offset):
+        y = float(slope) * x + float(offset)
+        return y, y
+    # one rounding in each constant and in each operation: within 4 half-steps of the larger term
     y = float(slope) * x + float(offset)
     slack = 4 * np.spacing(np.abs(float(slope) * x) + abs(float(offset)))
     return y - slack, y + slack
 
 
-def _just_beside(c: Array, side: int) -> Array:
-    """The float64 next to c: between c and any other rounding breakpoint of a format of at most 40 bits."""
-    near = np.nextafter(c, side * np.inf)
-    return np.where(c == 0, side * 2.0**-1040, near)
-
-
-def _sharpen(bound: StrictBound, x: Array, low: Array, high: Array) -> None:
-    if not (_dyadic(bound.slope) and _dyadic(bound.offset)) or (bound.slope != 0 and bound.offset != 0):
+def _sharpen(bound: StrictBound, x: Array, part: Bounds64) -> None:
+    """Takes a strict inequality into the bounds, where it is the better one."""
+    if not _one_term(bound.slope, bound.offset):
         return
     on = np.ones(x.shape, dtype=bool)
     if bound.low is not None:
         on &= x > float(bound.low)
     if bound.high is not None:
         on &= x < float(bound.high)
-    c = _just_beside(float(bound.slope) * x + float(bound.offset), bound.side)
+    c = float(bound.slope) * x + float(bound.offset)
     if bound.side > 0:
-        np.copyto(low, np.maximum(low, c), where=on)
-        np.copyto(high, np.maximum(high, low), where=on)
+        on &= c >= part.low
+        part.low[on], part.low_open[on] = c[on], True
     else:
-        np.copyto(high, np.minimum(high, c), where=on)
-        np.copyto(low, np.minimum(low, high), where=on)
+        on &= c <= part.high
+        part.high[on], part.high_open[on] = c[on], True
 
 
-def _by_balls(function: Function, x: Array) -> tuple[Array, Array]:
+def _by_balls(function: Function, x: Array) -> Bounds64:
     """Bounds from balls: a float64 within two steps of a midpoint whose radius is below 2^−60 of it.
 
     Conversion of the midpoint is off by less than one step whatever its rounding, the radius adds less than 2^−7
@@ -223,7 +248,7 @@ def _by_balls(function: Function, x: Array) -> tuple[Array, Array]:
     high = np.nextafter(np.nextafter(middle, np.inf), np.inf)
     low = np.where(good, np.clip(low, -LARGEST, LARGEST), -LARGEST)
     high = np.where(good, np.clip(high, -LARGEST, LARGEST), LARGEST)
-    return low, high
+    return Bounds64(low, high, np.zeros(x.shape, dtype=bool), np.zeros(x.shape, dtype=bool))
 
 
 # -- tables -----------------------------------------------------------------------------------------------------

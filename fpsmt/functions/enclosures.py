@@ -23,9 +23,12 @@ from fpsmt.floats import (
     zero,
 )
 from fpsmt.functions.function import Function, TurningPoint, ball_of, ends, evaluate
+from fpsmt.functions.refine import far_out
 from fpsmt.functions.rounding import correctly_rounded
 
 SEVEN = Fraction(7)  #: longer than 2π
+FAR = 4096  #: beyond this, tails replace balls in `enclose`
+SMALL = 1 << 20  #: no end of an enclosure is nearer to 0 than 2^−SMALL, nor beyond about 2^SMALL
 MANY_TURNS = 1024  #: over longer intervals `range_on` does not visit every turning point of a sine
 
 
@@ -73,8 +76,11 @@ def _at_turning(
 
 def _at(function: Function, low: Fraction, high: Fraction, bits: int) -> tuple[Fraction, Fraction]:
     """The ball over [low, high], exact where f is known to be rational, with precision raised to about `bits` bits."""
-    if low == high and (value := function.exact(low)) is not None:
-        return value, value
+    if low == high:
+        if (value := function.exact(low)) is not None:
+            return value, value
+        if (far := far_out(function, low, FAR)) is not None:
+            return far.low, far.high
     working = bits + 20
     for _ in range(12):
         y = evaluate(function.ball, ball_of(low, high, working), working)
@@ -83,14 +89,21 @@ def _at(function: Function, low: Fraction, high: Fraction, bits: int) -> tuple[F
         working *= 2
     if not y.is_finite():
         raise Unsupported(f"{function.name} on [{low}, {high}]: the ball has no finite bounds")
-    a, b = (_fraction(end) for end in ends(y, working))
-    return a, b
+    return _pair(y, working)
 
 
-def _fraction(end: arb) -> Fraction:
+def _pair(y: arb, bits: int) -> tuple[Fraction, Fraction]:
+    """Rationals around a finite ball; ends smaller than 2^−SMALL are moved outwards."""
+    a, b = ends(y, bits)
+    return _fraction(a, -1), _fraction(b, 1)
+
+
+def _fraction(end: arb, side: int) -> Fraction:
     mantissa, exponent = (int(v) for v in end.man_exp())
-    if abs(exponent) > 1 << 24:
-        raise Unsupported(f"a value of size about 2^{exponent} is too large or too small for an exact rational")
+    if mantissa.bit_length() + exponent < -SMALL:
+        return side * pow2(-SMALL) if (mantissa > 0) == (side > 0) else Fraction(0)
+    if exponent > SMALL:
+        raise Unsupported(f"a value of size about 2^{exponent} is too large for an exact rational")
     return mantissa * pow2(exponent)
 
 
@@ -115,11 +128,6 @@ def periodic_turning(function: Function, low: Fraction, high: Fraction, bits: in
         return found
     finally:
         flint.ctx.prec = saved
-
-
-def _pair(y: arb, bits: int) -> tuple[Fraction, Fraction]:
-    a, b = ends(y, bits)
-    return _fraction(a), _fraction(b)
 
 
 # -- floats -----------------------------------------------------------------------------------------------------

@@ -103,9 +103,8 @@ def _sharpen(b: Bounds, strict: list, x: Fraction) -> Bounds:  # type: ignore[ty
 def _by_ball(function: Function, x: Fraction, fmt: Format, bits: int, start: int) -> Bounds:
     if abs(x) > start:
         side = 1 if x > 0 else -1
-        tail = function.right_tail if side > 0 else function.left_tail
-        if tail is not None:
-            return _by_tail(function, tail, x, side * start)
+        if (far := far_out(function, x, start)) is not None:
+            return far
         growth = function.grows[side > 0]
         if growth:  # monotone, so farther out than the value at ±start
             edge = Fraction(side * start)
@@ -117,16 +116,21 @@ def _by_ball(function: Function, x: Fraction, fmt: Format, bits: int, start: int
     return bounds_of_ball(evaluate(function.ball, ball_of(x, x, bits), bits), fmt, bits)
 
 
-def _by_tail(function: Function, tail: Tail, x: Fraction, start: int) -> Bounds:
+def far_out(function: Function, x: Fraction, start: int) -> Bounds | None:
+    """Bounds from the tail on the side of x when |x| > start ≥ 64, else None."""
+    tail = function.right_tail if x > 0 else function.left_tail
+    if tail is None or abs(x) <= start:
+        return None
+    start = start if x > 0 else -start
     line = tail.slope * x + tail.offset
-    rest = _residual(function, tail, start)
+    rest = residual(function, tail, start)
     if tail.side > 0:
         return Bounds(line, line + rest, True, False)
     return Bounds(line - rest, line, False, True)
 
 
 @lru_cache(maxsize=4096)
-def _residual(function: Function, tail: Tail, start: int) -> Fraction:
+def residual(function: Function, tail: Tail, start: int) -> Fraction:
     """An upper bound of |f(x) − line| for every x beyond `start`, a power of two."""
     point = Fraction(start)
     line = tail.slope * point + tail.offset

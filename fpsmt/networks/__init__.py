@@ -11,6 +11,7 @@ from fpsmt.networks.autodiff import (
     rule_named,
 )
 from fpsmt.networks.batch import run_batch
+from fpsmt.networks.bounds import enclosures
 from fpsmt.networks.executions import PAPER, PAPER_BACKWARD, Execution, execution, fusings, parse_execution
 from fpsmt.networks.interpreter import ActivationOutputs, Executions, Schedules, Trace, check_schedules, run, site_of
 from fpsmt.networks.networks import Network, as_implementation
@@ -39,6 +40,7 @@ from fpsmt.networks.orders import (
     parse_order,
     union,
 )
+from fpsmt.networks.outcomes import Sum, reachable
 from fpsmt.networks.serial import load_arrays, network_digest, network_from_json, network_to_json, save_arrays
 from fpsmt.networks.sums import SumFormats, SumTrace, evaluate_tree, evaluate_tree_batch
 from fpsmt.networks.trees import (
@@ -59,9 +61,10 @@ __all__ = [
     "Activation", "ActivationOutputs", "Affine", "AnyOrder", "Blocks", "Cast", "Constant", "Contiguous", "Depth",
     "DerivativeRule", "Elementwise", "Execution", "Executions", "FixedOrder", "Given", "GradientTrace", "Input",
     "Lanes", "LeftToRight", "Network", "Node", "Order", "Pairwise", "RightToLeft", "Schedules", "Select",
-    "Sequential", "SumFormats", "SumTrace", "Trace", "Tree", "Union",
-    "as_implementation", "canonical", "check_schedules", "check_tree", "evaluate_tree", "evaluate_tree_batch",
-    "execution", "fusings", "given", "gradient", "load_arrays", "network_digest", "network_from_json",
-    "network_to_json", "parse_execution", "parse_order", "read_tree", "render", "rule_named", "run", "run_batch",
-    "same_tree", "save_arrays", "site_of", "tree_from_json", "tree_text", "tree_to_json", "union",
+    "Sequential", "Sum", "SumFormats", "SumTrace", "Trace", "Tree", "Union",
+    "as_implementation", "canonical", "check_schedules", "check_tree", "enclosures", "evaluate_tree",
+    "evaluate_tree_batch", "execution", "fusings", "given", "gradient", "load_arrays", "network_digest",
+    "network_from_json", "network_to_json", "parse_execution", "parse_order", "reachable", "read_tree",
+    "render", "rule_named", "run", "run_batch", "same_tree", "save_arrays", "site_of", "tree_from_json",
+    "tree_text", "tree_to_json", "union",
 ]  # fmt: skip

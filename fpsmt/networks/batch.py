@@ -9,16 +9,18 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from fpsmt.errors import UsageError
+from fpsmt.errors import Unsupported, UsageError
 from fpsmt.floats import Float, Format
-from fpsmt.floats.vector import Carriers, arithmetic, embeds, encode
-from fpsmt.functions.arrays import correctly_rounded_array
+from fpsmt.floats.vector import Carriers, arithmetic, embeds, encode, to_floats
+from fpsmt.functions import allowed_arrays, correctly_rounded_array
 from fpsmt.networks.executions import PAPER, Execution
 from fpsmt.networks.interpreter import (
+    ALWAYS_ALLOW_ROUNDED,
     ActivationOutputs,
     Executions,
     Schedules,
     check_schedules,
+    default_output,
     execution_of,
 )
 from fpsmt.networks.networks import Network
@@ -40,12 +42,11 @@ def run_batch(
 
     `inputs`: arrays of shape (batch, size) of values of the inputs' formats, by name, or one array when there is
     one input.  The other arguments are those of `interpreter.run`, the same for the whole batch, and so are
-    the results, element by element, and the errors (but the default output of an activation is not
-    compared with its contract: see `interpreter.run`).
+    the results, element by element, and the errors.  `outputs` for monotone implementations are unsupported.
 
     >>> net = Network.sequential("float16", 2, [([[1, 2048]], [0.5]), "relu"])
     >>> run_batch(net, [[1.0, 1.0], [-1.0, float("inf")]])["activation1"].tolist()
-    [[2050.0], [inf]]
+    [[2048.0], [inf]]
     """
     schedules, outputs = schedules or {}, outputs or {}
     given = _named_arrays(network, inputs)
@@ -138,13 +139,20 @@ def _affine(node: Affine, x: Carriers, source: Format, how: Execution, schedules
 def _activate(node: Activation, x: Carriers, source: Format, outputs: ActivationOutputs) -> Carriers:
     use = node.implementation
     y = correctly_rounded_array(use.function, node.context, x, source)
+    if not isinstance(use.contract, ALWAYS_ALLOW_ROUNDED):
+        y = _moved_inside(node, x, y, source)
     tables: dict[str, dict[int, Float]] = defaultdict(dict)
     for (text, site, at), value in outputs.items():
         if text == use.text and at.format == source:
             tables[site][at.code] = value
     if not tables:
         return y
-    codes, y = encode(source, x), y.copy()
+    if use.monotone:
+        raise Unsupported(
+            f"activation {node.name!r}: outputs of a monotone implementation must be checked against each other, "
+            "which a batch does not do; use interpreter.run"
+        )
+    codes, y = encode(source, x), np.array(y)
     for index in range(x.shape[1]):
         site = "" if use.single_valued else f"{node.name}[{index}]"
         for code, value in tables.get(site, {}).items():
@@ -158,3 +166,21 @@ def _activate(node: Activation, x: Carriers, source: Format, outputs: Activation
                     )
                 y[here, index] = float(value) if embeds(node.format) else value
     return y
+
+
+def _moved_inside(node: Activation, x: Carriers, y: Carriers, source: Format) -> Carriers:
+    """`interpreter.default_output` on arrays: −0 counts as below +0."""
+    if not (embeds(source) and embeds(node.format)):
+        moved = np.empty(x.shape, dtype=np.float64 if embeds(node.format) else object)
+        for index in np.ndindex(x.shape):
+            at = to_floats(source, np.array([x[index]], dtype=x.dtype))[0]
+            value = default_output(node.implementation, node.context, at)
+            moved[index] = float(value) if embeds(node.format) else value
+        return moved
+    low, high = allowed_arrays(node.implementation, node.context, x, source)
+
+    def below(a: Carriers, b: Carriers) -> Any:
+        return (a < b) | ((a == 0) & (b == 0) & np.signbit(a) & ~np.signbit(b))
+
+    y = np.where(below(y, low) | np.isnan(y) | np.isnan(low), low, y)
+    return np.where(below(high, y), high, y)

@@ -11,10 +11,19 @@ from dataclasses import dataclass
 
 from fpsmt import floats
 from fpsmt.errors import UsageError
-from fpsmt.floats import Float
+from fpsmt.floats import Context, Float
 from fpsmt.floats.vector import to_floats
-from fpsmt.functions import correctly_rounded
+from fpsmt.functions import (
+    CorrectlyRounded,
+    Implementation,
+    WithinError,
+    WithinFloats,
+    WithinUlps,
+    correctly_rounded,
+)
+from fpsmt.functions.enclosures import place
 from fpsmt.networks.executions import PAPER, Execution
+from fpsmt.networks.monotone import check_monotone
 from fpsmt.networks.networks import Network
 from fpsmt.networks.nodes import OPERATIONS, Activation, Affine, Cast, Constant, Elementwise, Input, Node, Select
 from fpsmt.networks.sums import SumTrace, evaluate_tree
@@ -32,6 +41,10 @@ ActivationOutputs = Mapping[tuple[str, str, Float], Float]
 
 #: Values of an input node: of its format, as many as its size.
 Values = Sequence[Float]
+
+
+#: Contracts that allow the correctly rounded value everywhere.
+ALWAYS_ALLOW_ROUNDED = (CorrectlyRounded, WithinFloats, WithinUlps, WithinError)
 
 
 @dataclass(frozen=True)
@@ -75,18 +88,21 @@ def run(
 ) -> Trace:
     """The values of all nodes under one execution.
 
-    `inputs`: values by the name of the input, or just the values when there is one input.  Activations are
-    correctly rounded unless `outputs` says otherwise.  NaN and infinities propagate as in `fpsmt.floats`; they
-    are values like others.
+    `inputs`: values by the name of the input, or just the values when there is one input.  NaN and infinities
+    propagate as in `fpsmt.floats`; they are values like others.
+
+    An activation's output is, unless `outputs` says otherwise, its correctly rounded value, or the allowed value
+    nearest to it where the contract excludes that.  Outputs of implementations that promise to be monotone are
+    checked to be so on the inputs that occur (`monotone.check_monotone`).
 
     Usage errors: inputs of another format or length, a schedule for a sum that does not exist or that its
-    execution does not allow, an activation output outside the implementation's contract (this includes
-    a correctly rounded default that the contract excludes), a NaN where a format has none.
+    execution does not allow, an activation output that the implementation's contract or its monotonicity
+    excludes, a NaN where a format has none.
 
     >>> from fpsmt.floats import exactly, float16
     >>> net = Network.sequential("float16", 2, [([[1, 2048]], [0.5]), "relu"])
     >>> run(net, [exactly(float16, 1), exactly(float16, 1)]).output[0].decimal
-    '2050.0'
+    '2048.0'
     """
     given = _named_inputs(network, inputs)
     schedules = schedules or {}
@@ -107,7 +123,18 @@ def run(
             values[node.name] = tuple(_activate(node, i, x, outputs) for i, x in enumerate(sources[0]))
         else:
             values[node.name] = _simple(node, sources)
+    _check_monotone(network, values)
     return Trace(network, values, sums)
+
+
+def _check_monotone(network: Network, values: Mapping[str, tuple[Float, ...]]) -> None:
+    used: dict[tuple[Implementation, Context], list[tuple[Float, Float]]] = {}
+    for node in network.of_kind(Activation):
+        if node.implementation.monotone:
+            pairs = used.setdefault((node.implementation, node.context), [])
+            pairs += zip(values[node.source], values[node.name], strict=True)
+    for (use, _), pairs in used.items():
+        check_monotone(use, pairs)
 
 
 def _simple(node: Node, sources: list[tuple[Float, ...]]) -> tuple[Float, ...]:
@@ -176,11 +203,19 @@ def _activate(node: Activation, index: int, x: Float, outputs: ActivationOutputs
     use = node.implementation
     y = outputs.get((use.text, site_of(node, index), x))
     if y is None:
-        y = correctly_rounded(use.function, node.context, x)
-        what, do = "the correctly rounded value", "; give an output for this input"
-    else:
-        what, do = "the output given", ""
+        return default_output(use, node.context, x)
     if y.format != node.format or not use.contains(node.context, x, y):
         where = f"activation {node.name!r}, element {index}"
-        raise UsageError(f"{where}: {what} {y} at {x} is not one that {use.text} allows{do}")
+        raise UsageError(f"{where}: the output given {y} at {x} is not one that {use.text} allows")
     return y
+
+
+def default_output(use: Implementation, ctx: Context, x: Float) -> Float:
+    """The correctly rounded value, or the nearest allowed one where the contract excludes it (a table, a clamp)."""
+    y = correctly_rounded(use.function, ctx, x)
+    if isinstance(use.contract, ALWAYS_ALLOW_ROUNDED):
+        return y
+    low, high = use.allowed(ctx, x)
+    if low.is_nan or y.is_nan:
+        return low
+    return min(max(y, low, key=place), high, key=place)

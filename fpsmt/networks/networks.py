@@ -2,17 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import Any, TypeVar
 
 from fpsmt.errors import UsageError
 from fpsmt.floats import Context, Format, context
+from fpsmt.functions import Function, Implementation, implementation_named
 from fpsmt.networks.nodes import Activation, Affine, Cast, Input, Node
-
-if TYPE_CHECKING:
-    from fpsmt.functions import Function, Implementation
 
 N = TypeVar("N", bound=Node)
 
@@ -141,7 +139,7 @@ class Network:
     def sequential(
         ctx: Context | Format | str,
         inputs: int,
-        layers: Iterable[Sequence[Any] | str | Implementation | Function | Context],
+        layers: Iterable[Any],
     ) -> Network:
         """A chain of layers in one context: pairs (weights, bias or None), activations, and contexts to cast to.
 
@@ -222,13 +220,9 @@ class Network:
 
 def as_implementation(layer: str | Implementation | Function) -> Implementation:
     """An implementation from itself, from text, or from a function (then correctly rounded)."""
-    from fpsmt.functions import Function, implementation_from_text
-
     if isinstance(layer, str):
-        return implementation_from_text(layer)
-    if isinstance(layer, Function):
-        return implementation_from_text(layer.name)
-    return layer
+        return implementation_named(layer)
+    return Implementation(layer) if isinstance(layer, Function) else layer
 
 
 def _list(names: Iterable[str]) -> str:

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -18,9 +18,7 @@ from fpsmt import floats
 from fpsmt.errors import UsageError
 from fpsmt.floats import Context, Float, Format
 from fpsmt.floats.vector import Carriers, embeds, encode
-
-if TYPE_CHECKING:
-    from fpsmt.functions import Implementation
+from fpsmt.functions import Implementation
 
 #: The operations of `Elementwise` nodes, correctly rounded.
 OPERATIONS: dict[str, Callable[[Context, Float, Float], Float]] = {
@@ -44,7 +42,9 @@ def checked_values(fmt: Format, data: Any, shape: tuple[int | None, ...], where:
         raise UsageError(f"{where}: the shape should be {wanted}, not {got}")
     if embeds(fmt):
         if array.dtype == object:
-            array = np.vectorize(lambda x: float(_in_format(fmt, x, where)), otypes=[np.float64])(array)
+            flat = array.reshape(-1).tolist()
+            plain = [x if isinstance(x, float) else float(_in_format(fmt, x, where)) for x in flat]
+            array = np.array(plain, dtype=np.float64).reshape(array.shape)
         elif array.dtype.kind not in "iufbV":
             raise UsageError(f"{where}: {array.dtype} is not a type of numbers")
         elif array.dtype.kind in "bV":

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import re
 import zipfile
 from collections.abc import Callable
 from pathlib import Path
@@ -14,7 +15,8 @@ import numpy as np
 from fpsmt.errors import UsageError
 from fpsmt.floats import Format, context, exactly, format_named, read_number
 from fpsmt.floats.vector import Carriers, decode, embeds, encode
-from fpsmt.networks.networks import Network, as_implementation
+from fpsmt.functions import implementation_from_json
+from fpsmt.networks.networks import Network
 from fpsmt.networks.nodes import NODE_KINDS, Activation, Affine, Constant, Elementwise, Input, Node, Select
 
 SCHEMA = "fpsmt-network-1"
@@ -52,7 +54,7 @@ def _node_to_json(node: Node, put: Put) -> dict[str, Any]:
     else:
         out["source"] = node.sources[0]
         if isinstance(node, Activation):
-            out["implementation"] = str(node.implementation)
+            out["implementation"] = node.implementation.to_json()
     return out
 
 
@@ -75,7 +77,7 @@ def _node_from_json(data: Any, get: Get) -> Node:
         if kind is Elementwise:
             return Elementwise(**common, operation=data["operation"], left=data["left"], right=data["right"])
         if kind is Activation:
-            use = as_implementation(str(data["implementation"]))
+            use = implementation_from_json(data["implementation"])
             return Activation(**common, source=data["source"], implementation=use)
         return kind(**common, source=data["source"])  # type: ignore[call-arg]
     except (KeyError, TypeError, ValueError) as error:
@@ -155,14 +157,28 @@ def _get_hex(fmt: Format, data: Any, where: str) -> Any:
         if len({len(row) for row in rows}) > 1:
             raise UsageError(f"{where}: the rows have different lengths")
         return np.array(rows, dtype=object)
-    values = []
+    values: list[Any] = []
+    quick = embeds(fmt)
     for text in data:
         if not isinstance(text, str):
             raise UsageError(f"{where}: {text!r} is not a string with a hex float")
-        values.append(exactly(fmt, read_number(text)))
+        try:
+            values.append(_quickly(text) if quick and _PLAIN_HEX.fullmatch(text) else exactly(fmt, read_number(text)))
+        except ValueError:
+            raise UsageError(f"{where}: {text[:60]!r} is not a hex float with a value of {fmt}") from None
     out = np.empty(len(values), dtype=object)
     out[:] = values
     return out
+
+
+#: At most 53 significant bits and a short exponent: `float.fromhex` does not round these, but for subnormals.
+_PLAIN_HEX = re.compile(r"-?0x1(\.[0-9a-f]{1,13})?p[+-]\d{1,3}|-?0x0p\+0")
+
+
+def _quickly(text: str) -> Any:
+    """The float64 a plain hex float stands for; exactly that number, as nothing below 2^−1022 gets here."""
+    exponent = int(text.partition("p")[2])
+    return float.fromhex(text) if -1022 <= exponent <= 1023 else read_number(text)
 
 
 # -- arrays -----------------------------------------------------------------------------------------------
@@ -211,7 +227,9 @@ def load_arrays(path: str | Path) -> Network:
                 return decode(fmt, arrays[name])
 
             return _from_json(data, get)
-    except (zipfile.BadZipFile, KeyError, json.JSONDecodeError, UnicodeDecodeError) as error:
+    except (zipfile.BadZipFile, KeyError, ValueError) as error:
+        if isinstance(error, UsageError):
+            raise
         raise UsageError(f"{path} is not a network saved by save_arrays: {error}") from None
 
 

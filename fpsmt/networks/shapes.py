@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from functools import cache
-from itertools import permutations
+from itertools import combinations, permutations
 from math import comb
 from random import Random
 
@@ -28,13 +28,15 @@ def all_trees(leaves: Sequence[int], most_height: int | None = None) -> Iterator
     if most_height is not None and n > 1 << max(most_height, 0):
         return
     below = None if most_height is None else most_height - 1
+    room = n if below is None else 1 << min(below, n)
     rest = leaves[1:]
-    for chosen in range((1 << (n - 1)) - 1):  # which of the rest join the first leaf: not all of them
-        left = [leaves[0]] + [x for k, x in enumerate(rest) if chosen >> k & 1]
-        right = [x for k, x in enumerate(rest) if not chosen >> k & 1]
-        for a in all_trees(left, below):
-            for b in all_trees(right, below):
-                yield (a, b)
+    for size in range(max(1, n - room), min(n - 1, room) + 1):  # of the child with the first leaf
+        for chosen in combinations(rest, size - 1):
+            others = set(chosen)
+            right = [x for x in rest if x not in others]
+            for a in all_trees([leaves[0], *chosen], below):
+                for b in all_trees(right, below):
+                    yield (a, b)
 
 
 def all_parenthesisations(leaves: Sequence[int]) -> Iterator[Tree]:

@@ -32,6 +32,8 @@ def run(text: str, shown: Sequence[str]) -> tuple[str, dict[str, int], str]:
 
     solver = cvc5.Solver()
     solver.setOption("produce-models", "true")
+    if "(set-logic QF_BV)" in text:
+        solver.setOption("bitblast", "eager")
     parser = cvc5.InputParser(solver)
     ask = f"(get-value ({' '.join(shown)}))\n" if shown else ""
     parser.setStringInput(cvc5.InputLanguage.SMT_LIB_2_6, text, "query")

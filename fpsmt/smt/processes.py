@@ -16,6 +16,7 @@ import signal
 import subprocess
 import sys
 import tempfile
+import threading
 import time
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
@@ -30,7 +31,7 @@ Status = Literal["sat", "unsat", "unknown"]
 #: Solver files of this folder, in the order in which they are tried.
 SOLVERS = ("bitwuzla", "z3", "cvc5")
 
-_POLL = 0.05
+_POLL = 0.25  #: seconds between looks at a request to stop
 
 
 def solver(name: str) -> ModuleType:
@@ -129,16 +130,28 @@ class _Child:
             return Outcome(self.attempt, "unknown", reason=reason, seconds=seconds)
 
 
+class Stopped(Exception):
+    """Another thread asked a race to stop."""
+
+
 class Race:
     """Runs attempts, at most `jobs` at a time, and hands out their outcomes as they come.
 
-    Leaving the ``with`` block, for any reason, kills every child and its process group.
+    Leaving the ``with`` block, for any reason, kills every child and its process group.  `stop` lets another thread
+    end the race with `Stopped`.
     """
 
-    def __init__(self, attempts: Sequence[Attempt], timeout: float, memory_mb: int, jobs: int) -> None:
+    def __init__(
+        self,
+        attempts: Sequence[Attempt],
+        timeout: float,
+        memory_mb: int,
+        jobs: int,
+        stop: threading.Event | None = None,
+    ) -> None:
+        self.stop = stop
         self.waiting = list(attempts)
         self.deadline = time.monotonic() + timeout
-        self.timeout = timeout
         self.memory_mb = memory_mb
         self.jobs = max(1, jobs)
         self.running: list[_Child] = []
@@ -159,13 +172,15 @@ class Race:
     def outcomes(self) -> Iterator[Outcome]:
         """Outcomes as they come; at the deadline one ``unknown`` for each attempt still running or waiting."""
         while self.waiting or self.running:
+            if self.stop is not None and self.stop.is_set():
+                raise Stopped
             while self.waiting and len(self.running) < self.jobs and time.monotonic() < self.deadline:
                 self._start(self.waiting.pop(0))
             rest = self.deadline - time.monotonic()
             if rest <= 0:
                 yield from self._expire()
                 return
-            for key, _ in self._selector.select(min(rest, _POLL * 10)):
+            for key, _ in self._selector.select(min(rest, _POLL)):
                 child: _Child = key.data
                 assert child.process.stdout is not None
                 chunk = os.read(child.process.stdout.fileno(), 1 << 16)
@@ -184,11 +199,10 @@ class Race:
         self._selector.register(child.process.stdout, selectors.EVENT_READ, child)  # type: ignore[arg-type]
 
     def _expire(self) -> Iterator[Outcome]:
-        reason = f"no answer within {self.timeout:g} s"
         late = [child.attempt for child in self.running]
         for child in self.running:
             child.kill()
         self.running.clear()
         for attempt in [*late, *self.waiting]:
-            yield Outcome(attempt, "unknown", reason=reason, seconds=self.timeout)
+            yield Outcome(attempt, "unknown", reason="no answer within the time limit")
         self.waiting.clear()

@@ -293,9 +293,7 @@ def pack(ctx: Context, x: Unpacked, normal: bool = False) -> tuple[Node, Node]:
         shifted = shift_right_jam(s, n.ite(tiny, n.sub(n.number(size, low), wide), n.number(size, 0)))
         if ctx.subnormals.outputs:
             all_ones = n.equal(n.extract(s, p + 1, 2), n.number(p, -1))
-            reaches = n.both(
-                n.equal(wide, n.number(size, low - 1)), all_ones, _increments(ctx.mode, x.negative, s)
-            )
+            reaches = n.both(n.equal(wide, n.number(size, low - 1)), all_ones, _increments(ctx.mode, x.negative, s))
             flushed = n.both(tiny, n.no(reaches))
     kept = n.extract(shifted, p + 1, 2)
     up = _increments(ctx.mode, x.negative, shifted)

@@ -28,15 +28,18 @@ def run(text: str, shown: Sequence[str]) -> tuple[str, dict[str, int], str]:
     """(status, values of the shown symbols when sat, reason when unknown)."""
     import z3
 
-    ask = f"(get-value ({' '.join(shown)}))" if shown else ""
-    script = f"{text}{ask}\n(get-info :reason-unknown)\n"
-    out = z3.Z3_eval_smtlib2_string(z3.Context().ref(), script)
-    status, _, rest = out.partition("\n")
+    owner = z3.Context()
+    out = z3.Z3_eval_smtlib2_string(owner.ref(), text)
+    status = out.strip()
     if status not in ("sat", "unsat", "unknown"):
         return "unknown", {}, f"z3 printed {out[:300]!r}"
-    if status != "sat":
-        found = re.search(r':reason-unknown\s+"?([^")]*)', rest)
-        return status, {}, (found[1].strip() if found and status == "unknown" else "")
+    if status == "unknown":
+        why = z3.Z3_eval_smtlib2_string(owner.ref(), "(get-info :reason-unknown)")
+        found = re.search(r':reason-unknown\s+"?([^")]*)', why)
+        return status, {}, found[1].strip() if found else "z3 gave no reason"
+    if status == "unsat" or not shown:
+        return status, {}, ""
+    rest = z3.Z3_eval_smtlib2_string(owner.ref(), f"(get-value ({' '.join(shown)}))")
     values = {
         symbol: int(digits, 16 if base == "x" else 2)
         for symbol, base, digits in re.findall(r"\(\s*(\w+)\s+#([xb])([0-9a-fA-F]+)\s*\)", rest)

@@ -2,6 +2,7 @@
 
 from fpsmt.terms.evaluate import Assignment, evaluate, evaluate_all
 from fpsmt.terms.json import term_from_json, term_to_json
+from fpsmt.terms.substitute import generalise, substitute
 from fpsmt.terms.terms import (
     BOOL,
     FALSE,
@@ -60,7 +61,7 @@ __all__ = [
     "BOOL", "FALSE", "TRUE", "Assignment", "BitsSort", "BoolSort", "ChoiceSort", "FloatSort", "Sort", "Term",
     "absolute", "add", "add_products", "all_of", "any_of", "apply", "bits", "bits_add", "bits_and", "bits_less",
     "bits_sub", "cast", "choice_is", "choose", "concat", "const", "div", "eq", "evaluate", "evaluate_all", "extract",
-    "fma", "from_bits", "implies", "is_finite", "is_infinite", "is_nan", "is_negative", "is_zero", "ite", "le", "lt",
-    "mul", "neg", "negation", "postorder", "relu", "same", "shift_left", "sqrt", "sub", "term_from_json",
+    "fma", "from_bits", "generalise", "implies", "is_finite", "is_infinite", "is_nan", "is_negative", "is_zero", "ite", "le", "lt",
+    "mul", "neg", "negation", "postorder", "relu", "same", "shift_left", "sqrt", "sub", "substitute", "term_from_json",
     "term_to_json", "text", "var", "variables",
 ]  # fmt: skip

@@ -55,7 +55,7 @@ def _data_from_json(op: str, sort: Sort, data: Any) -> Any:
 def term_to_json(root: Term) -> list[Any]:
     """The term as a list of [operator, sort, argument positions, data]; the root is last."""
     position: dict[Term, int] = {}
-    nodes = []
+    nodes: list[Any] = []
     for term in postorder(root):
         position[term] = len(nodes)
         nodes.append([term.op, sort_to_json(term.sort), [position[a] for a in term.args], _data_to_json(term)])
@@ -87,16 +87,16 @@ def _rebuild(op: str, sort: Sort, args: tuple[Term, ...], data: Any) -> Term:
         return Term(op, sort, args, data)
     builders: dict[str, Callable[[], Term]] = {
         **{name: (lambda name=name: getattr(t, name)(data, *args)) for name in _CONTEXTS},  # type: ignore[misc]
-        "apply": lambda: t.apply(data[0], data[1], *args, data[2]),
+        "apply": lambda: t.apply(data[0], data[1], args[0], data[2]),
         "neg": lambda: t.neg(*args),
         "abs": lambda: t.absolute(*args),
         "from_bits": lambda: t.from_bits(t.var("", sort).format, *args),
         "choose": lambda: t.choose(args[0], args[1:]),
-        "choice_is": lambda: t.choice_is(*args, data),
+        "choice_is": lambda: t.choice_is(args[0], data),
         "and": lambda: t.all_of(*args),
         "or": lambda: t.any_of(*args),
         "not": lambda: t.negation(*args),
-        "extract": lambda: t.extract(*args, *data),
+        "extract": lambda: t.extract(args[0], data[0], data[1]),
     }
     plain = {"ite", "same", "eq", "lt", "le", "is_nan", "is_infinite", "is_finite", "is_zero", "is_negative",
              "bits_add", "bits_sub", "bits_less", "bits_and", "shift_left", "concat"}  # fmt: skip

@@ -7,6 +7,7 @@ import operator
 from collections.abc import Callable
 from fractions import Fraction
 from itertools import product
+from typing import Any
 
 import gmpy2
 import ml_dtypes
@@ -214,7 +215,7 @@ def test_laws(data: st.DataObject, ctx: Context) -> None:
 # -- other implementations --------------------------------------------------------------------------------
 
 PAIRS = ((add, operator.add), (sub, operator.sub), (mul, operator.mul), (div, operator.truediv))
-HARDWARE = {float16: np.float16, float32: np.float32, float64: np.float64}
+HARDWARE: dict[Format, Any] = {float16: np.float16, float32: np.float32, float64: np.float64}
 
 
 @given(st.data(), formats(list(HARDWARE)))

@@ -111,8 +111,14 @@ def check_all_pairs(ctx: Context, names: Sequence[str]) -> None:
         scalar = getattr(exact, name)
         vector = getattr(arithmetic(ctx), name)
         if ctx.format.has_nan:
-            expected = [[float(scalar(ctx, a, b)) for b in line] for a in line]
-            assert_same(vector(carriers[:, None], carriers), expected)
+            mine = vector(carriers[:, None], carriers)
+            if name in ("add", "mul"):  # commutative, for scalars by construction: half of the table is enough
+                assert_same(mine, mine.T)
+                places = np.tril_indices(len(line))
+                expected = [float(scalar(ctx, line[i], line[j])) for i, j in zip(*(p.tolist() for p in places))]
+                assert_same(mine[places], expected)
+            else:
+                assert_same(mine, [[float(scalar(ctx, a, b)) for b in line] for a in line])
         else:
             check(ctx, [ctx.format], name, [(a, b) for a in line for b in line])
 
@@ -189,6 +195,28 @@ def test_both_kernels_agree_on_all_pairs_in_every_context(fmt: Format) -> None:
         halves = doubles if fmt.has_nan else doubles[~np.isnan(doubles)]
         mine = round_array(ctx, halves)
         assert_same(mine, wide_cast(ctx, halves))
+
+
+@pytest.mark.parametrize("mode", Mode)
+@pytest.mark.parametrize("target", [ieee(8, 51), ieee(9, 26), float32, float16], ids=str)
+def test_narrow_kernels_at_the_limit_of_their_condition(target: Format, mode: Mode) -> None:
+    # 26-bit operands fill the 53 bits of exact products and remainders; at 51 bits every second float64 is a value
+    # or a midpoint of the target, so that the last bit of rounding to odd decides
+    source = ieee(9, 26)
+    ctx = context(target, mode)
+    one, other = Arithmetic(ctx, (source,) * 4), Arithmetic(ctx, (source,) * 4)
+    assert one.parameters is not None and one.parameters.path == NARROW
+    other.parameters = one.parameters._replace(path=WIDE, cast_path=WIDE)
+    rng = np.random.default_rng(5)
+    one_ordinal = source.bias << source.fraction_bits
+    for spread in (source.largest_code + 1 - one_ordinal, 1 << 26, 1 << 30):
+        places = one_ordinal + rng.integers(-spread, spread, size=(4, 5000))
+        x = from_ordinals(source, np.maximum(places, 0)) * rng.choice([-1.0, 1.0], size=(4, 5000))
+        for name, count in ARITY.items():
+            assert_same(getattr(one, name)(*x[:count]), getattr(other, name)(*x[:count]))
+        table = [to_floats(source, row[:40]) for row in x]
+        for name in ("div", "sqrt", "fma", "add_products"):
+            check(ctx, [source] * 4, name, list(zip(*table)))
 
 
 def wide_cast(ctx: Context, x: np.ndarray) -> np.ndarray:
@@ -439,10 +467,10 @@ def test_zero_of_a_format_with_one_zero() -> None:
         (lambda: from_ordinals(float16, [0, 31745]), "float16 has no value at ordinal 31745"),
         (lambda: from_ordinals(float4_e2m1fn, [-8]), "no value at ordinal -8"),
         (lambda: from_ordinals(float16, [0.5]), "ordinals are integers"),
-        (lambda: arithmetic(context(float4_e2m1fn)).div([1.0, 0.0], 0.0), "a result is NaN, and float4_e2m1fn has none"),
+        (lambda: arithmetic(context(float4_e2m1fn)).div(0.0, 0.0), "a result is NaN, and float4_e2m1fn has none"),
         (lambda: round_array(context(float4_e2m1fn), [np.nan]), "a result is NaN"),
         (lambda: arithmetic(context(float16), ()), "0 operand formats"),
-        (lambda: arithmetic(context(float16)).add([nearest(float16, 1)], 1.0), "use to_carrier for lists of Float"),
+        (lambda: round_array(context(float16), np.array([nearest(float16, 1)])), "use to_carrier for lists of Float"),
         (lambda: arithmetic(context(float16)).add([2**60 + 1], 1.0), "need not be a float64"),
     ],
 )
@@ -493,4 +521,4 @@ def test_a_cached_loop_notices_a_changed_kernel(tmp_path: Any) -> None:
         done = subprocess.run(command, env=environment, capture_output=True, text=True, check=True)
         return done.stdout.strip()
 
-    assert [run(False), run(False), run(True), run(True)] == ["0 1", "1 0", "0 1", "1 0"]
+    assert [run(False), run(False), run(True)] == ["0 1", "1 0", "0 1"]

@@ -10,12 +10,14 @@ import numpy as np
 
 from fpsmt.claims.claim import Claim, Json
 from fpsmt.claims.formulas import ForAll, assignment_to_json
-from fpsmt.errors import EvidenceError
+from fpsmt.errors import EvidenceError, Unsupported
 from fpsmt.floats import Float
 from fpsmt.floats.vector import decode, embeds
 from fpsmt.kernel.kernel import Fails, Holds, Open, Outcome, rule
 from fpsmt.kernel.trust import VECTOR
-from fpsmt.smt import solve
+from fpsmt.smt import Answer, solve
+from fpsmt.smt.integers import integer_script
+from fpsmt.smt.processes import Attempt, Race
 from fpsmt.terms import (
     Assignment,
     BitsSort,
@@ -26,9 +28,12 @@ from fpsmt.terms import (
     Term,
     all_of,
     any_of,
+    generalise,
     implies,
     negation,
     postorder,
+    substitute,
+    term_from_json,
     variables,
 )
 from fpsmt.terms.arrays import evaluate_arrays
@@ -116,53 +121,86 @@ def _counterexample(names: Sequence[Term], index: int) -> Json:
     return assignment_to_json(Assignment(values))
 
 
-@rule("solver")
-def solver(claim: Claim, data: Mapping[str, Json], premises: Sequence[Claim]) -> Outcome:
-    """Asks solvers for an assignment that breaks the condition; `unsat` means there is none.
-
-    data: timeout (s), memory_mb, solvers (names, the ones to race), jobs.  What is trusted: the encoding and the
-    solver that answered.
-    """
-    condition = needs_claim(claim).condition
-    answer = solve(
-        negation(condition),
+def _ask(condition: Term, data: Mapping[str, Json]) -> Answer:
+    """Solvers on a condition, with the effort that the data say."""
+    return solve(
+        condition,
         timeout=float(data.get("timeout", 60.0)),
         memory_mb=int(data.get("memory_mb", 4096)),
         solvers=data.get("solvers"),
         jobs=int(data.get("jobs", 2)),
+        witnesses=int(data.get("witnesses", 1)),
+        encoder=data.get("encoder", "auto"),
     )
+
+
+def _unsat(answer: Answer) -> Holds:
+    found = {
+        "solver": ", ".join(answer.witnesses),
+        "seconds": round(answer.seconds, 3),
+        "encoding": answer.encoder,
+        "query_sha256": answer.sha256,
+    }
+    return Holds(found, (*answer.witnesses, f"the {answer.encoder} encoding"))
+
+
+@rule("solver")
+def solver(claim: Claim, data: Mapping[str, Json], premises: Sequence[Claim]) -> Outcome:
+    """Asks solvers for an assignment that breaks the condition; `unsat` means there is none.
+
+    data: timeout (s), memory_mb, solvers (names, the ones to race), jobs, encoder, witnesses (how many different
+    solvers must say unsat).  What is trusted: the encoding and the solvers that answered.
+    """
+    answer = _ask(negation(needs_claim(claim).condition), data)
     if answer.status == "unsat":
-        found = {
-            "solver": f"{answer.solver} {answer.version}",
-            "seconds": round(answer.seconds, 3),
-            "encoding": answer.encoder,
-            "query_sha256": answer.sha256,
-        }
-        return Holds(found, (f"{answer.solver} {answer.version}", f"the {answer.encoder} encoding"))
+        return _unsat(answer)
     if answer.status == "sat":
         assert answer.assignment is not None
         return Fails(assignment_to_json(answer.assignment))
     return Open(answer.reason or "the solvers gave no answer", "raise the timeout, or split the claim into cases")
 
 
-@rule("two solvers")
-def two_solvers(claim: Claim, data: Mapping[str, Json], premises: Sequence[Claim]) -> Outcome:
-    """The same query answered `unsat` by two different solvers, one after the other.
+@rule("exact integers")
+def exact_integers(claim: Claim, data: Mapping[str, Json], premises: Sequence[Claim]) -> Outcome:
+    """Where bounds show that no operation of the condition rounds, decides it as a formula about integers.
 
-    data: as for one solver; `solvers` names exactly two.
+    data: timeout (s), memory_mb.  What is trusted: the integer encoding and z3.
     """
-    names = list(data.get("solvers") or ())
-    if len(set(names)) != 2:
-        raise EvidenceError("two solvers must be named")
-    found: dict[str, Json] = {}
-    trusted: list[str] = []
-    for name in names:
-        outcome = solver(claim, {**data, "solvers": [name]}, premises)
-        if not isinstance(outcome, Holds):
-            return outcome
-        found[name] = outcome.found
-        trusted += outcome.trusted
-    return Holds(found, tuple(dict.fromkeys(trusted)))
+    try:
+        script = integer_script(negation(needs_claim(claim).condition))
+    except Unsupported as reason:
+        return Open(f"integers do not do: {reason}")
+    timeout, memory = float(data.get("timeout", 60.0)), int(data.get("memory_mb", 4096))
+    with Race([Attempt("z3", script, ())], timeout, memory, 1) as race:
+        outcome = next(race.outcomes())
+    if outcome.status == "unsat":
+        name = f"z3 {outcome.version}"
+        return Holds({"solver": name, "seconds": round(outcome.seconds, 3)}, (name, "the integer encoding"))
+    return Open(f"z3 over integers: {outcome.status} {outcome.reason}".strip())
+
+
+@rule("consequence")
+def consequence(claim: Claim, data: Mapping[str, Json], premises: Sequence[Claim]) -> Outcome:
+    """The claim follows from instances of the premises, whatever values some sub-terms have.
+
+    From ∀v P(v) follows P(t) for all terms t.  If (∧ᵢ Pᵢ(tᵢ)) ⇒ C is valid with some sub-terms replaced by fresh
+    variables, it is valid with the sub-terms.  A solver decides that implication, which no longer mentions
+    what is hard about the sub-terms.
+
+    data: instances (for each premise a list of [variable name, term]), abstract (terms), and the solver's effort.
+    """
+    goal = needs_claim(claim).condition
+    facts = []
+    for premise, instance in zip(premises, data["instances"], strict=True):
+        condition = needs_claim(premise).condition
+        given = {name: term_from_json(term) for name, term in instance}
+        facts.append(substitute(condition, {v: given[v.data] for v in variables(condition) if v.data in given}))
+    parts = [term_from_json(term) for term in data["abstract"]]
+    *facts, goal = generalise([*facts, goal], parts)
+    answer = _ask(all_of(*facts, negation(goal)), data)
+    if answer.status == "unsat":
+        return _unsat(answer)
+    return Open(f"the claim does not follow from the premises: {answer.status} {answer.reason}".strip())
 
 
 def case_claims(claim: ForAll, cases: Sequence[Term]) -> list[ForAll]:
@@ -177,8 +215,6 @@ def by_cases(claim: Claim, data: Mapping[str, Json], premises: Sequence[Claim]) 
 
     data: the cases as terms, in order.  The premises must be exactly those of `case_claims`.
     """
-    from fpsmt.terms import term_from_json
-
     cases = [term_from_json(c) for c in data["cases"]]
     needed = case_claims(needs_claim(claim), cases)
     if [p.hash for p in premises] != [n.hash for n in needed]:

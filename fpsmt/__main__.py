@@ -1,0 +1,7 @@
+"""``python -m fpsmt``: the command line."""
+
+import sys
+
+from fpsmt.cli import main
+
+sys.exit(main())

@@ -1,0 +1,221 @@
+"""Claims about the class that a network predicts: the index of its greatest output, under every execution."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from fpsmt.claims.claim import Claim, Json, Replay, claim_kind
+from fpsmt.claims.functions import read_value
+from fpsmt.claims.sums import value_from_json, value_to_json
+from fpsmt.errors import UsageError
+from fpsmt.floats import Float, less
+from fpsmt.networks.executions import Execution
+from fpsmt.networks.interpreter import ActivationOutputs, Executions, Schedules, Trace, run
+from fpsmt.networks.networks import Network
+from fpsmt.networks.nodes import Activation, Affine
+from fpsmt.networks.trees import Tree, render, steps, tree_from_json, tree_to_json
+
+MOST_SHOWN = 24  #: terms of a sum whose tree is shown in a replay
+
+
+def predicted(outputs: Sequence[Float]) -> int | None:
+    """The first index of the greatest output; None when an output is NaN, because then there is no greatest one.
+
+    The two zeros are equal, and so are infinities of one sign.
+
+    >>> from fpsmt.floats import exactly, float16
+    >>> predicted([exactly(float16, v) for v in (1.0, 2.0, 2.0, -0.0)])
+    1
+    """
+    if any(y.is_nan for y in outputs):
+        return None
+    best = 0
+    for k, y in enumerate(outputs):
+        if less(outputs[best], y):
+            best = k
+    return best
+
+
+@claim_kind
+@dataclass(frozen=True, eq=False)
+class PredictionInvariant(Claim):
+    """For each of these inputs, every allowed execution gives a greatest output, and it has one and the same index.
+
+    *Executions*: every order, fusing, place of the bias (`executions`: one for all affine nodes, or one for each
+    by name), and every result that the contracts of the activations allow; a single-valued activation is one
+    function in each execution, and need not be the same one in two executions.
+
+    *Index*: the first index of the greatest output (`predicted`), so a tie counts for the smaller index.  An output
+    vector with a NaN has no greatest output: a single execution with one makes the claim false.
+
+    The network has one input, and one output of at least two values.  Inputs may hold infinities and NaN.
+    """
+
+    kind = "prediction-invariant"
+    network: Network
+    inputs: tuple[tuple[Float, ...], ...]
+    executions: Executions
+
+    def __post_init__(self) -> None:
+        node, output = self.network.input, self.network.output
+        object.__setattr__(self, "inputs", tuple(tuple(x) for x in self.inputs))
+        if self.network.sizes[output.name] < 2:
+            raise UsageError(f"the output {output.name!r} has one value: a prediction is among at least two")
+        if not self.inputs:
+            raise UsageError("a claim about predictions needs at least one input")
+        for k, x in enumerate(self.inputs):
+            if len(x) != node.size or any(not isinstance(v, Float) or v.format != node.format for v in x):
+                raise UsageError(f"input {k} is not a vector of {node.size} values of {node.format}")
+        if isinstance(self.executions, Mapping):
+            for name in self.executions:
+                if not isinstance(self.network.node(name), Affine):
+                    raise UsageError(f"an execution is given for {name!r}, which is not an affine node")
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, PredictionInvariant) and self.hash == other.hash
+
+    def __hash__(self) -> int:
+        return hash(self.hash)
+
+    @property
+    def text(self) -> str:
+        net, n = self.network, len(self.inputs)
+        if isinstance(self.executions, Execution):
+            how = str(self.executions)
+        else:
+            how = "; ".join(f"{name}: {e}" for name, e in self.executions.items()) or "the papers' model"
+        what = f"{len(net.nodes)} nodes, {net.parameters} parameters in {net.output.format}, sha256 {net.digest[:12]}"
+        each = "the input" if n == 1 else f"each of {n} inputs"
+        return f"∀ executions s, t: argmax N(x; s) = argmax N(x; t) for {each} x; N of {what}; {how}"
+
+    def fields(self) -> dict[str, Json]:
+        how: Json
+        if isinstance(self.executions, Execution):
+            how = self.executions.to_json()
+        else:
+            how = {"nodes": {name: e.to_json() for name, e in self.executions.items()}}
+        return {
+            "network": self.network.to_json(),
+            "inputs": [[_short(v) for v in x] for x in self.inputs],
+            "executions": how,
+        }
+
+    @classmethod
+    def from_fields(cls, data: Mapping[str, Json]) -> PredictionInvariant:
+        network = Network.from_json(data["network"])
+        fmt = network.input.format
+        how = data["executions"]
+        executions: Executions
+        if "nodes" in how:
+            executions = {str(name): Execution.from_json(e) for name, e in how["nodes"].items()}
+        else:
+            executions = Execution.from_json(how)
+        return cls(network, tuple(tuple(read_value(fmt, v) for v in x) for x in data["inputs"]), executions)
+
+    # -- executions ---------------------------------------------------------------------------------------
+
+    def execute(self, index: int, schedules: Schedules, outputs: ActivationOutputs | None = None) -> Trace:
+        """One execution on one input, by the reference interpreter."""
+        return run(self.network, self.inputs[index], self.executions, schedules, outputs)
+
+    def replay(self, counterexample: Json) -> Replay:
+        """Counterexample: {"input": index, "schedules": [S, T]}, two executions that predict differently.
+
+        S and T map ``"node:output index"`` to trees; sums that are left out run by the default of their execution.
+        With inexact activations also "outputs": [A, B], lists of [implementation, site, x, y] (x and y as
+        [format, hex]); inputs left out give correctly rounded results.  Violates when the two predictions differ or
+        when one of them has a NaN among its outputs.
+        """
+        index, (first, second), outputs = self._read(counterexample)
+        one, two = self.execute(index, first, outputs[0]), self.execute(index, second, outputs[1])
+        picks = predicted(one.output), predicted(two.output)
+        lines = [f"input {index}"]
+        for name, trace, pick in (("s", one, picks[0]), ("t", two, picks[1])):
+            logits = ", ".join(map(str, trace.output))
+            verdict = "NaN among the outputs: no prediction" if pick is None else f"class {pick}"
+            lines.append(f"under {name}: {verdict}; outputs {logits}")
+        lines += _parting(self.network, one, two)
+        bad = picks[0] != picks[1] or None in picks
+        return Replay(bad, tuple(lines), {
+            "input": index, "predictions": list(picks), "outputs": [[y.hex for y in t.output] for t in (one, two)],
+        })  # fmt: skip
+
+    def _read(
+        self, data: Json
+    ) -> tuple[int, tuple[Schedules, Schedules], tuple[ActivationOutputs, ActivationOutputs]]:
+        if not isinstance(data, Mapping) or not {"input", "schedules"} <= data.keys():
+            raise UsageError('a counterexample to a prediction is {"input": index, "schedules": [S, T]}')
+        index, both, outputs = data["input"], data["schedules"], data.get("outputs", [[], []])
+        if not isinstance(index, int) or not 0 <= index < len(self.inputs):
+            raise UsageError(f"the counterexample names input {index!r}: the claim has inputs 0…{len(self.inputs) - 1}")
+        if not isinstance(both, Sequence) or len(both) != 2 or not isinstance(outputs, Sequence) or len(outputs) != 2:
+            raise UsageError("the counterexample needs two schedules (and two lists of activation outputs, or none)")
+        first, second = (self._schedules(s) for s in both)
+        one, two = (self._outputs(o) for o in outputs)
+        return index, (first, second), (one, two)
+
+    def _schedules(self, data: Json) -> dict[tuple[str, int], Tree]:
+        if not isinstance(data, Mapping):
+            raise UsageError('a schedule of a network is an object {"node:output index": tree, …}')
+        found: dict[tuple[str, int], Tree] = {}
+        for key, tree in data.items():
+            name, colon, place = str(key).rpartition(":")
+            if not colon or not place.isdecimal():
+                raise UsageError(f"{key!r} does not name a sum: write node:output index, e.g. affine1:0")
+            found[name, int(place)] = tree_from_json(tree)
+        return found
+
+    def _outputs(self, data: Json) -> ActivationOutputs:
+        careful = {str(n.implementation) for n in self.network.of_kind(Activation) if n.implementation.monotone}
+        found: dict[tuple[str, str, Float], Float] = {}
+        try:
+            for text, site, x, y in data:
+                found[str(text), str(site), value_from_json(x)] = value_from_json(y)
+        except (TypeError, ValueError, IndexError) as error:
+            raise UsageError(f"activation outputs are lists of [implementation, site, x, y]: {error}") from None
+        for text, _, _ in found:
+            if text in careful:
+                raise UsageError(f"outputs of {text} are given: that they belong to a monotone function is not checked")
+        return found
+
+
+def _short(x: Float) -> str:
+    """The shortest hex of a value: trailing zeros of the significand left out."""
+    significand, p, exponent = x.hex.partition("p")
+    return (significand.rstrip("0").rstrip(".") if "." in significand else significand) + p + exponent
+
+
+def counterexample(
+    index: int,
+    schedules: tuple[Schedules, Schedules],
+    outputs: tuple[ActivationOutputs, ActivationOutputs] = ({}, {}),
+) -> dict[str, Any]:
+    """The JSON form of a counterexample to a `PredictionInvariant`."""
+    data: dict[str, Any] = {
+        "input": index,
+        "schedules": [{f"{name}:{i}": tree_to_json(tree) for (name, i), tree in s.items()} for s in schedules],
+    }
+    if any(outputs):
+        data["outputs"] = [
+            [[text, site, value_to_json(x), value_to_json(y)] for (text, site, x), y in each.items()]
+            for each in outputs
+        ]
+    return data
+
+
+def _parting(network: Network, one: Trace, two: Trace) -> list[str]:
+    """Where two runs first differ, with the trees of that sum when it is short."""
+    for node in network.nodes:
+        for i, (a, b) in enumerate(zip(one.values[node.name], two.values[node.name], strict=True)):
+            if a == b:
+                continue
+            lines = [f"they first part at {node.name}[{i}]: {a!r} under s, {b!r} under t"]
+            if isinstance(node, Affine) and len(steps(one.sums[node.name, i].tree)) <= 2 * MOST_SHOWN:
+                terms = [f"w{j}·x{j}" for j in node.columns(i).tolist()] + ["bias"]
+                for name, trace in (("s", one.sums[node.name, i]), ("t", two.sums[node.name, i])):
+                    lines.append(f"under {name}:")
+                    lines += ["  " + line for line in render(trace.tree, trace.values, terms).splitlines()]
+            return lines
+    return ["they have the same values everywhere"]

@@ -1,0 +1,114 @@
+"""The command line.  Thin: commands are in `fpsmt.commands`, one file each; this file turns errors into exit codes.
+
+Exit codes: 0 proved (or the result was computed), 1 refuted, 2 usage or unsupported input, 3 unknown or timed out,
+4 internal error, 130 interrupted.  Every error is one line on stderr; FPSMT_DEBUG=1 adds the traceback of an
+internal one.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Sequence
+from typing import Annotated, Any
+
+import typer
+
+from fpsmt.commands.check import check_command
+from fpsmt.commands.common import INTERNAL, INTERRUPTED, PROVED, REFUTED, USAGE, say, silence
+from fpsmt.commands.prove import prove_command
+from fpsmt.commands.replay import replay_command
+from fpsmt.commands.sum import sum_command
+from fpsmt.errors import EvidenceError, InternalError, Unsupported, UsageError
+
+app = typer.Typer(add_completion=False, rich_markup_mode=None, pretty_exceptions_enable=False)
+
+# negative numbers are terms, not options
+app.command("sum", context_settings={"ignore_unknown_options": True})(sum_command)
+app.command("prove")(prove_command)
+app.command("replay")(replay_command)
+app.command("check")(check_command)
+
+COMMANDS = ("prove", "sum", "replay", "check")
+
+
+def _version(wanted: bool) -> None:
+    if wanted:
+        from fpsmt import __version__
+
+        print(f"fpsmt {__version__}")
+        raise typer.Exit
+
+
+@app.callback()
+def _root(
+    version: Annotated[
+        bool, typer.Option("--version", callback=_version, is_eager=True, help="Print the version.")
+    ] = False,
+) -> None:
+    """Decides questions about floating-point neural networks as they really run.
+
+    The first line on stdout is machine-readable; logs, notes and progress go to stderr.
+    """
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Runs the command line and returns its exit code."""
+    for stream in (sys.stdout, sys.stderr):
+        if hasattr(stream, "reconfigure"):
+            stream.reconfigure(errors="replace")
+    given = list(sys.argv[1:] if arguments is None else arguments)
+    try:
+        if not given:
+            raise UsageError(f"no command: write one of {', '.join(COMMANDS)}, or --help")
+        code = _invoke(given)
+        sys.stdout.flush()
+        return code
+    except KeyboardInterrupt:
+        say("interrupted")
+        return INTERRUPTED
+    except BrokenPipeError:
+        silence()
+        return PROVED
+    except (UsageError, Unsupported) as error:
+        say(str(error))
+        return USAGE
+    except EvidenceError as error:
+        say(str(error))
+        return REFUTED
+    except Exception as error:
+        return _failed(error)
+
+
+def _invoke(arguments: list[str]) -> int:
+    """The command's exit code; errors of the argument parser become usage errors."""
+    try:
+        code: Any = app(arguments, prog_name="fpsmt", standalone_mode=False)
+    except Exception as error:
+        message = getattr(error, "format_message", None)  # every parser error has it, whichever click typer uses
+        if message is None:
+            raise
+        raise UsageError(f"{message().rstrip('.')}; see fpsmt {_named(arguments)}--help") from None
+    if code == INTERRUPTED:
+        raise KeyboardInterrupt
+    return int(code or 0)
+
+
+def _named(arguments: list[str]) -> str:
+    command = next((word for word in arguments if word in COMMANDS), "")
+    return command + " " if command else ""
+
+
+def _failed(error: Exception) -> int:
+    """An internal error: one line, and the traceback when debugging."""
+    what = str(error) if isinstance(error, InternalError) else f"{type(error).__name__}: {error}"
+    say(f"internal error: {what or 'no message'} (set FPSMT_DEBUG=1 for the traceback)")
+    if os.environ.get("FPSMT_DEBUG") == "1":
+        import traceback
+
+        traceback.print_exception(error)
+    return INTERNAL
+
+
+if __name__ == "__main__":
+    sys.exit(main())

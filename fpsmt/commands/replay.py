@@ -1,0 +1,143 @@
+"""``fpsmt replay``: executes the counterexamples and schedules of a result file again, twice over."""
+
+from __future__ import annotations
+
+import time
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from fpsmt.commands.common import (
+    INTERNAL,
+    PROVED,
+    UNKNOWN,
+    JsonOption,
+    Saver,
+    TimeLimit,
+    TimeoutOption,
+    check_limits,
+    say,
+    time_limit,
+)
+from fpsmt.errors import FpsmtError, UsageError
+
+if TYPE_CHECKING:
+    from fpsmt.claims import Claim
+    from fpsmt.files.results import Record
+
+
+@dataclass(frozen=True)
+class Run:
+    """One execution: whether it came out as stored, and lines about it."""
+
+    name: str
+    reproduced: bool
+    lines: tuple[str, ...]
+
+
+def replay_command(
+    result: Annotated[str, typer.Argument(metavar="RESULT.json", help="A file that another command saved.")],
+    json_to: JsonOption = None,
+    timeout: TimeoutOption = 3600.0,
+    jobs: Annotated[int | None, typer.Option("--jobs", metavar="N", help="Accepted; one process is used.")] = None,
+) -> int:
+    """Runs every schedule and counterexample of a result file again.
+
+    Each is run by the reference interpreter and, where it is a sum, a second time by numpy (or by exact fractions
+    where numpy has no such format), with the value at each node.  Exit code 0 when everything is reproduced bit for
+    bit, 4 when not.
+    """
+    from fpsmt.display.progress import Progress
+    from fpsmt.files.results import read_records
+
+    check_limits(timeout, jobs)
+    saver = Saver.of("replay", json_to, "", no_save=True)
+    start = time.monotonic()
+    data, records = read_records(Path(result))
+    runs: list[Run] = []
+    late = False
+    with Progress("replaying") as progress:
+        try:
+            with time_limit(timeout):
+                for record in records:
+                    progress.update(f"replaying {record.name}, {len(runs)} runs done")
+                    runs += _replay(record)
+        except TimeLimit:
+            late = True
+    if not runs and not late:
+        raise UsageError(f"{result} holds no counterexample and no schedule to replay: try fpsmt check")
+    good = sum(run.reproduced for run in runs)
+    bad = good < len(runs)
+    claim = data.get("claim") or {}
+    reason = f"the time limit of {timeout:g} s was passed"
+    saver.report(
+        {
+            "command": "replay",
+            "claim": {"text": str(claim.get("text", "")), "hash": str(claim.get("hash", ""))},
+            "verdict": "refuted" if bad else "unknown" if late else "proved",
+            **({"reason": reason} if late else {}),
+            "seconds": round(time.monotonic() - start, 4),
+            "evidence": None,
+            "result": {"runs": [{"name": r.name, "reproduced": r.reproduced, "lines": r.lines} for r in runs]},
+        }
+    )
+    printer = saver.printer
+    printer(f"replay {good} of {len(runs)} reproduced")
+    for run in runs:
+        printer("", f"{run.name}: {'reproduced' if run.reproduced else 'NOT REPRODUCED'}", *run.lines)
+    if bad:
+        say(f"{len(runs) - good} of {len(runs)} executions of {result} are not reproduced")
+        return INTERNAL
+    if late:
+        say(reason)
+        return UNKNOWN
+    return PROVED
+
+
+def _replay(record: Record) -> list[Run]:
+    if record.verdict not in ("proved", "refuted"):
+        return []
+    claim = record.claim()
+    runs = [_run(record, claim, bits, schedule) for bits, schedule in record.schedules(claim)]
+    if record.verdict == "refuted":
+        runs.append(_counterexample(record, claim, show=not runs))
+    return runs
+
+
+def _counterexample(record: Record, claim: Claim, show: bool) -> Run:
+    """The whole counterexample by reference: does it violate the claim?"""
+    try:
+        replay = claim.replay(record.data["counterexample"])
+    except FpsmtError as error:
+        return Run(f"{record.name}, counterexample", False, (f"  {error}",))
+    except (KeyError, TypeError, ValueError, IndexError, AttributeError) as error:
+        raise UsageError(f"{record.name}: the counterexample cannot be read: {error!r}") from None
+    said = f"  it {'violates' if replay.violates else 'does not violate'} {claim.text}"
+    lines = [f"  {line}" for line in replay.lines] if show else []
+    return Run(f"{record.name}, counterexample", replay.violates, (*lines, said))
+
+
+def _run(record: Record, claim: Any, bits: str | None, schedule: Any) -> Run:
+    """One schedule of a sum, by reference and by a second opinion."""
+    from fpsmt.claims.sums import replay_schedule
+    from fpsmt.display.trees import tree_lines
+    from fpsmt.files.reproduce import second_opinion
+
+    try:
+        value, tree, lines = replay_schedule(claim.problem, schedule)
+        second, how = second_opinion(claim.problem, tree)
+    except FpsmtError as error:
+        return Run(f"{record.name}, schedule", False, (f"  {error}",))
+    except (KeyError, TypeError, ValueError, AttributeError) as error:
+        raise UsageError(f"{record.name}: a schedule cannot be read: {error!r}") from None
+    reproduced = value == second and bits in (None, value.bits)
+    opinions = [f"  stored     {bits}"] if bits is not None else []
+    opinions += [f"  reference  {value.bits}", f"  again      {second.bits} ({how})"]
+    shown = tree_lines(claim.problem, tree)
+    return Run(
+        f"{record.name}, result {value.decimal}",
+        reproduced,
+        (*opinions, f"  {lines[0]}", *(f"  {line}" for line in shown)),
+    )

@@ -1,0 +1,294 @@
+"""``fpsmt sum``: every reachable result of one sum or dot product, each with a schedule."""
+
+from __future__ import annotations
+
+import difflib
+import hashlib
+import json
+import math
+import time
+from collections import Counter
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from fpsmt.commands.common import (
+    PROVED,
+    RESULTS,
+    UNKNOWN,
+    JsonOption,
+    NoSaveOption,
+    OutOption,
+    Saver,
+    TimeLimit,
+    TimeoutOption,
+    check_limits,
+    say,
+    time_limit,
+)
+from fpsmt.errors import FpsmtError, Unsupported, UsageError
+
+if TYPE_CHECKING:
+    from fpsmt.floats import Context, Float, Format
+    from fpsmt.networks.executions import Execution
+    from fpsmt.networks.outcomes import Sum
+
+MAX_SPLITS = 20_000_000  #: of the terms; more take hours, and more memory than there is
+NARROWER = "narrow --order, or ask for fewer terms"
+OPTIONS = [
+    "--format", "--order", "--fma", "--accumulator", "--products", "--bias", "--bias-place", "--dot", "--exact",
+    "--trees", "--json", "--timeout", "--jobs", "--out", "--no-save", "--help",
+]  # fmt: skip
+
+
+def sum_command(
+    values: Annotated[list[str] | None, typer.Argument(metavar="V", help="The terms, or .npy files of terms.")] = None,
+    format: Annotated[
+        str, typer.Option("--format", metavar="F", help="Format and rounding, e.g. float16 or float8_e4m3fn:saturate.")
+    ] = "",
+    order: Annotated[
+        str,
+        typer.Option(
+            metavar="O",
+            help="any, contiguous, sequential, left-to-right, right-to-left, pairwise, lanes:K, blocks:K, depth:H, "
+            "a tree such as ((0+1)+2), or a union A|B.",
+        ),
+    ] = "any",
+    fma: Annotated[str, typer.Option(metavar="M", help="never, always or any (with --dot).")] = "never",
+    accumulator: Annotated[str | None, typer.Option(metavar="G", help="Format and rounding of additions.")] = None,
+    products: Annotated[str | None, typer.Option(metavar="H", help="The same of products, or exact.")] = None,
+    bias: Annotated[str | None, typer.Option(metavar="V", help="One more term, whose place is --bias-place.")] = None,
+    bias_place: Annotated[str, typer.Option(metavar="P", help="last, first or any.")] = "last",
+    dot: Annotated[
+        tuple[str, str] | None,
+        typer.Option(metavar="W X", help="Σ wᵢxᵢ instead: two .npy files, or lists such as 1,2^-3."),
+    ] = None,
+    exact: Annotated[bool, typer.Option("--exact", help="Refuse numbers that are not values of the format.")] = False,
+    trees: Annotated[bool, typer.Option("--trees", help="Draw the tree of every outcome, whole.")] = False,
+    json_to: JsonOption = None,
+    timeout: TimeoutOption = 60.0,
+    jobs: Annotated[int | None, typer.Option("--jobs", metavar="N", help="Accepted; one process is used.")] = None,
+    out: OutOption = RESULTS,
+    no_save: NoSaveOption = False,
+) -> int:
+    """Every result that a sum can reach, with one schedule for each.
+
+    Numbers: decimals, hex floats (0x1.8p3), powers (2^-24), quotients (1/3), inf, nan, -0.
+
+    Examples:
+
+      fpsmt sum --format float16 --order sequential 32000 32000 -32000
+
+      fpsmt sum --format float32 --fma any --dot 1,0x1.0008p0 -0x1.001p0,0x1.0008p0
+    """
+    check_limits(timeout, jobs)
+    terms = list(values or [])
+    for word in terms:
+        if word.startswith("--"):
+            name = word.partition("=")[0]
+            close = difflib.get_close_matches(name, OPTIONS, 1, 0.75)
+            raise UsageError(f"no such option {name}" + (f": did you mean {close[0]}?" if close else ""))
+    if not format:
+        raise UsageError("sum needs --format, e.g. --format float16")
+    execution = _execution(order, fma, accumulator, products, bias_place)
+    problem = _problem(_context("--format", format), execution, terms, dot, bias, exact)
+    if not problem.is_dot:
+        if fma != "never":
+            say("note: --fma has no effect on a sum without products; use --dot")
+        if products is not None:
+            say("note: --products has no effect on a sum without products; use --dot")
+    saver = Saver.of("sum", json_to, out, no_save)
+    return _run(problem, saver, timeout, trees)
+
+
+def _context(option: str, text: str) -> Context:
+    from fpsmt.floats import context
+
+    try:
+        return context(text)
+    except UsageError as error:
+        raise UsageError(f"{option}: {error}") from None
+
+
+def _execution(order: str, fma: str, accumulator: str | None, products: str | None, bias: str) -> Execution:
+    from fpsmt.networks.executions import execution
+    from fpsmt.networks.orders import parse_order
+
+    try:
+        family = parse_order(order)
+    except UsageError as error:
+        raise UsageError(f"--order: {error}") from None
+    for option, given in (("--fma", fma), ("--bias-place", bias)):
+        known = ("never", "always", "any") if option == "--fma" else ("last", "first", "any")
+        if given not in known:
+            raise UsageError(f"{option} {given!r}: write one of {', '.join(known)}")
+    return execution(
+        family,
+        fma,
+        None if accumulator is None else _context("--accumulator", accumulator),
+        products if products in (None, "exact") else _context("--products", str(products)),
+        bias,
+    )
+
+
+# -- the question -------------------------------------------------------------------------------------------
+
+
+def _problem(
+    ctx: Context, execution: Execution, words: list[str], dot: tuple[str, str] | None, bias: str | None, exact: bool
+) -> Sum:
+    from fpsmt.files.arrays import Number, read_vector
+    from fpsmt.floats import read_number
+    from fpsmt.networks.outcomes import Sum
+
+    reader = _Reader(ctx.format, exact)
+
+    def vector(text: str, where: str) -> list[Float]:
+        return [reader(written, x, where) for written, x in read_vector(text, ctx.format, where)]
+
+    terms: tuple[Any, ...]
+    if dot is not None:
+        if words:
+            raise UsageError(f"unexpected {words[0]!r}: give the terms as values or by --dot, not both")
+        w, x = (vector(text, f"--dot, {name}") for text, name in zip(dot, ("W", "X"), strict=True))
+        if len(w) != len(x):
+            raise UsageError(f"--dot: W has {len(w)} elements and X has {len(x)}: they must have one length")
+        terms = tuple(zip(w, x, strict=True))
+    else:
+        found: list[Float] = []
+        for word in words:
+            if word.endswith(".npy"):
+                found += vector(word, "terms")
+            else:
+                number: Number = read_number(word)
+                found.append(reader(word, number, "terms"))
+        terms = tuple(found)
+    if not terms:
+        raise UsageError("no terms: a sum needs at least one value (an empty sum is +0 and has no order)")
+    last = None if bias is None else reader(bias, read_number(bias), "--bias")
+    reader.tell()
+    return Sum(ctx, terms, last, execution)
+
+
+class _Reader:
+    """Numbers become values of the format; what had to be rounded is counted and told."""
+
+    def __init__(self, fmt: Format, exact: bool) -> None:
+        self.format, self.exact = fmt, exact
+        self.rounded: list[tuple[str, Float]] = []
+
+    def __call__(self, written: str, x: Any, where: str) -> Float:
+        from fpsmt.files.arrays import value_of
+
+        value, same = value_of(self.format, written, x)
+        if not same:
+            if self.exact:
+                raise UsageError(f"{where}: {written} is not a value of {self.format}; the nearest is {value!r}")
+            self.rounded.append((written, value))
+        return value
+
+    def tell(self) -> None:
+        """A note for each number that was rounded; the first three in full."""
+        for written, value in self.rounded[:3]:
+            say(f"note: {written} is not a value of {self.format}: rounded to nearest, {value.decimal} = {value.hex}")
+        if len(self.rounded) > 3:
+            say(f"note: {len(self.rounded) - 3} more numbers were rounded to nearest; --exact refuses them")
+
+
+# -- the answer ---------------------------------------------------------------------------------------------
+
+
+def _run(problem: Sum, saver: Saver, timeout: float, trees: bool) -> int:
+    from fpsmt.display.outcomes import FEW, SHORT_TREE, OutcomesView, show_outcomes
+    from fpsmt.display.progress import Progress
+    from fpsmt.engines.sums import outcomes
+    from fpsmt.kernel import verdict_to_json
+    from fpsmt.networks.trees import tree_to_json
+
+    start = time.monotonic()
+    splits = _splits(problem)
+    if splits > MAX_SPLITS:
+        why = f"the exact set of outcomes needs {splits:.1e} splits of the terms: at most {MAX_SPLITS:.0e} are tried"
+        return _unknown(problem, saver, start, why, NARROWER)
+    try:
+        with time_limit(timeout), Progress(f"summing {problem.n} terms in every allowed order"):
+            proved = outcomes(problem)
+    except TimeLimit:
+        why, what = f"the time limit of {timeout:g} s was passed", "raise --timeout or narrow --order"
+        return _unknown(problem, saver, start, why, what)
+    except (UsageError, Unsupported) as error:
+        if not _too_large(error):
+            raise
+        return _unknown(problem, saver, start, str(error), NARROWER)
+    view: OutcomesView = show_outcomes(proved)
+    data = {
+        "command": "sum",
+        **verdict_to_json(proved),
+        "seconds": round(time.monotonic() - start, 4),
+        "result": {
+            "exact": True,
+            "outcomes": [
+                {"value": value.hex, "decimal": value.decimal, "bits": value.bits, "schedule": tree_to_json(tree)}
+                for value, tree in view.outcomes
+            ],
+        },
+    }
+    saver.report(data)
+    printer = saver.printer
+    printer(view.machine_line, _count(view) + ": " + problem.text, *view.table())
+    if trees or len(view.outcomes) <= FEW:
+        printer(*view.trees(10**6 if trees else SHORT_TREE))
+    _save(problem, saver, view, proved.claim.hash, data)
+    return PROVED
+
+
+def _count(view: Any) -> str:
+    return "1 outcome" if len(view.outcomes) == 1 else f"{len(view.outcomes)} outcomes"
+
+
+def _save(problem: Sum, saver: Saver, view: Any, key: str, data: dict[str, Any]) -> None:
+    from fpsmt.files.reproduce import script
+
+    path = saver.save(key, data)
+    if path is not None:
+        text = script(problem, view.outcomes, data["claim"]["text"])
+        saver.save_script(path.with_suffix(".py"), text, "every outcome")
+
+
+def _splits(problem: Sum) -> int:
+    """How many splits of multisets of terms into two an exact set over all trees has to look at.
+
+    ∏ (c + 1)(c + 2)/2 over the kinds of equal terms, c of each; 0 for families with fewer trees.
+    """
+    from fpsmt.networks.orders import AnyOrder, Depth, Union
+
+    order = problem.execution.order
+    parts = order.parts if isinstance(order, Union) else (order,)
+    if not any(isinstance(part, AnyOrder | Depth) for part in parts):
+        return 0
+    return math.prod((c + 1) * (c + 2) // 2 for c in Counter(problem.terms).values())
+
+
+def _too_large(error: FpsmtError) -> bool:
+    """The exact set was given up, in distinction from a malformed request."""
+    return isinstance(error, Unsupported) or "the exact set of outcomes needs more than" in str(error)
+
+
+def _unknown(problem: Sum, saver: Saver, start: float, reason: str, next_step: str) -> int:
+    from fpsmt.claims.sums import sum_to_json
+
+    key = hashlib.sha256(json.dumps(sum_to_json(problem), sort_keys=True).encode()).hexdigest()
+    data = {
+        "command": "sum",
+        "claim": {"text": f"{{result : ∃ schedule}} for {problem.text}", "hash": key},
+        "verdict": "unknown",
+        "reason": reason,
+        "next_step": next_step,
+        "seconds": round(time.monotonic() - start, 4),
+        "evidence": None,
+        "result": {"exact": False},
+    }
+    saver.report(data)
+    saver.printer("outcomes unknown", f"reason: {reason}", f"next step: {next_step}")
+    saver.save(key, data)
+    return UNKNOWN

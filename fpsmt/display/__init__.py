@@ -1,0 +1,1 @@
+"""What people look at: trees, tables, outcomes, progress."""

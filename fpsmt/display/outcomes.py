@@ -1,0 +1,120 @@
+"""The outcomes of a sum for people: a table and trees, in a terminal and in a notebook."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from fractions import Fraction
+from html import escape
+from typing import TYPE_CHECKING
+
+from fpsmt.display.tables import cut, text_table
+from fpsmt.display.trees import MAX_LEAVES, tree_lines, tree_svg
+from fpsmt.errors import UsageError
+from fpsmt.floats import Float
+from fpsmt.networks.outcomes import Sum
+from fpsmt.networks.trees import Tree, tree_from_json, tree_text
+
+if TYPE_CHECKING:
+    from fpsmt.kernel import Verdict
+
+FEW = 4  #: outcomes whose trees are shown unasked
+SCHEDULE_WIDTH = 60
+SHORT_TREE = 60  #: lines of a tree that is shown unasked
+
+
+def machine_word(value: Float) -> str:
+    """A word that Python's ``float`` reads as exactly this value, else a hex float.
+
+    >>> from fpsmt.floats import exactly, float32, ieee, pow2
+    >>> machine_word(exactly(float32, pow2(-26))), machine_word(exactly(ieee(15, 64), pow2(-5000)))
+    ('1.4901161193847656e-08', '0x1p-5000')
+    """
+    if value.is_finite and not value.is_zero and Fraction(float(value)) != value.fraction:
+        return value.hex
+    return repr(float(value))
+
+
+@dataclass(frozen=True)
+class OutcomesView:
+    """Every reachable result of a sum, each with one schedule."""
+
+    problem: Sum
+    outcomes: tuple[tuple[Float, Tree], ...]
+
+    @property
+    def values(self) -> tuple[Float, ...]:
+        return tuple(value for value, _ in self.outcomes)
+
+    @property
+    def machine_line(self) -> str:
+        """``outcomes exact N v1 v2 …``, ascending, NaN last; Python's ``float`` reads the values exactly (hex floats
+        where they are not float64 values)."""
+        return " ".join(["outcomes", "exact", str(len(self.outcomes)), *map(machine_word, self.values)])
+
+    def table(self) -> list[str]:
+        """Decimal, hex float, bits and schedule of each outcome."""
+        rows = [
+            [value.decimal, value.hex, value.bits, value.bit_string, cut(tree_text(tree), SCHEDULE_WIDTH)]
+            for value, tree in self.outcomes
+        ]
+        return text_table(["value", "hex", "bits", "sign exponent fraction", "schedule"], rows)
+
+    def trees(self, most: int = SHORT_TREE) -> list[str]:
+        """One tree for each outcome, with the value at each node, at most `most` lines each."""
+        lines: list[str] = []
+        for value, tree in self.outcomes:
+            lines += ["", f"{value.decimal}:", *("  " + line for line in tree_lines(self.problem, tree, most))]
+        return lines
+
+    def __str__(self) -> str:
+        count = "1 outcome" if len(self.outcomes) == 1 else f"{len(self.outcomes)} outcomes"
+        lines = [f"{count}: {self.problem.text}", *self.table()]
+        if len(self.outcomes) <= FEW:
+            lines += self.trees()
+        return "\n".join(lines)
+
+    __repr__ = __str__
+
+    def _repr_html_(self) -> str:
+        drawn = len(self.outcomes) <= FEW and self.problem.n < MAX_LEAVES
+        rows = []
+        for value, tree in self.outcomes:
+            cells = [value.decimal, value.hex, value.bits, cut(tree_text(tree), SCHEDULE_WIDTH)]
+            row = "".join(f'<td style="text-align:left"><code>{escape(cell)}</code></td>' for cell in cells)
+            rows.append(f"<tr>{row}</tr>")
+            if drawn:
+                svg = tree_svg(self.problem, tree)
+                rows.append(f'<tr><td colspan="4" style="text-align:left">{svg}</td></tr>')
+        head = "".join(f'<th style="text-align:left">{name}</th>' for name in ("value", "hex", "bits", "schedule"))
+        count = "1 outcome" if len(self.outcomes) == 1 else f"{len(self.outcomes)} outcomes"
+        return (
+            f"<div><b>{count}</b> {escape(self.problem.text)}"
+            f"<table><thead><tr>{head}</tr></thead><tbody>{''.join(rows)}</tbody></table></div>"
+        )
+
+
+def show_outcomes(proved: Verdict | Sum) -> OutcomesView:
+    """A table with trees of a proved set of outcomes (`engines.sums.outcomes`), or of a sum's (computed now).
+
+    >>> from fpsmt.floats import context, exactly, float16
+    >>> ones = tuple(exactly(float16, v) for v in (2048, 1, 1))
+    >>> view = show_outcomes(Sum(context("float16"), ones))
+    >>> view.machine_line
+    'outcomes exact 2 2048.0 2050.0'
+    >>> str(view).splitlines()[0]
+    '2 outcomes: 2048.0 + 1.0 + 1.0 in float16, any'
+    """
+    if isinstance(proved, Sum):
+        from fpsmt.networks.outcomes import reachable
+
+        return OutcomesView(proved, tuple(reachable(proved).items()))
+    from fpsmt.claims.sums import SumOutcomes
+    from fpsmt.kernel import Proved
+
+    claim = proved.claim
+    if not isinstance(proved, Proved) or not isinstance(claim, SumOutcomes):
+        raise UsageError(f"show_outcomes shows a proved set of outcomes, not {proved.name}: {claim.text}")
+    schedules = proved.evidence.found["schedules"]
+    n = claim.problem.n + (claim.problem.bias is not None)
+    found = tuple((value, tree_from_json(schedules[value.hex], n)) for value in claim.outcomes)
+    return OutcomesView(claim.problem, found)

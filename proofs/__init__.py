@@ -1,0 +1,1 @@
+"""Scripts that discharge the specs, in mirrored modules.  `fpsmt prove` runs them."""

@@ -1,0 +1,50 @@
+"""A slow second definition of correct rounding: a fixed ball of many bits, compared as rationals with the format's values."""
+
+from __future__ import annotations
+
+from fractions import Fraction
+
+import flint
+from flint import arb, fmpq
+
+from fpsmt.floats import ulp
+from fpsmt.functions.registry import FUNCTIONS, function_named
+
+#: Every function and every derivative once.
+EVERY = {f.name: f for g in FUNCTIONS.values() for f in (g, g.derivative)}
+assert function_named("tanh'") is EVERY["tanh'"]
+
+BITS = 300
+
+
+def ends(y: arb) -> tuple[Fraction, Fraction]:
+    """The exact ends of a finite ball."""
+    (m, e), (r, s) = y.mid().man_exp(), y.rad().man_exp()
+    two = Fraction(2)
+    middle, radius = int(m) * two ** int(e), int(r) * two ** int(s)
+    return middle - radius, middle + radius
+
+
+def ball(function, x: Fraction, bits: int = BITS) -> arb:
+    flint.ctx.prec, saved = bits, flint.ctx.prec
+    try:
+        return function.ball(arb(fmpq(x.numerator, x.denominator)))
+    finally:
+        flint.ctx.prec = saved
+
+
+def real_value(function, x: Fraction, bits: int = BITS) -> tuple[Fraction, Fraction]:
+    """(value, value) where it is rational, else the ends of a ball."""
+    value = function.exact(x)
+    return (value, value) if value is not None else ends(ball(function, x, bits))
+
+
+def in_one_binade(function, fmt, x: Fraction) -> tuple[Fraction, Fraction]:
+    """The same with as many bits as it takes for both ends to have one ulp."""
+    bits = BITS
+    while True:
+        low, high = real_value(function, x, bits)
+        if ulp(fmt, low) == ulp(fmt, high):
+            return low, high
+        bits *= 4
+        assert bits < 2**20, "undecided"
