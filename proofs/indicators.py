@@ -45,6 +45,11 @@ from fpsmt.terms import (
 PREFERRED = ["bitwuzla", "z3"]
 
 
+def terms(*parts: Term) -> list[object]:
+    """The parts as rule data."""
+    return [term_to_json(part) for part in parts]
+
+
 class Script:
     """The parts of one case's proof, in the names of `fpsmt.constructions.indicators`."""
 
@@ -97,34 +102,43 @@ class Script:
         bound = blocks.number(self.fmt, edge * pow2(self.t))
         return sub(self.ctx, bound, az) if self.positive else sub(self.ctx, az, bound)
 
-    def prove_near(self, where: Term, variant: blocks.Indicator | None = None, at_power: Term | None = None) -> Proved:
+    def prove_near(self, where: Term, variant: blocks.Indicator, at_power: Term | None = None) -> Proved:
         """`where` ⇒ the claim, for a part of the near case; `variant` is the block as it is there."""
         if self.case == "subnormal":
             return self.near_subnormal(where)
         fmt, p, t, ctx = self.fmt, self.p, self.t, self.ctx
         fraction_z, fraction_x = extract(self.code, p - 1, 0), extract(self.xcode, p - 1, 0)
         product, moved = self.block.second(ctx, self.x), self.distance(blocks.scaled(fmt, t, self.xcode))
-        exact = self.solve(ForAll("near z: A⊗g depends on the fraction of x alone", implies(
-            all_of(self.here(), self.near()), same(product, moved))))  # fmt: skip
+        exact = self.near_fact("near z: A⊗g depends on the fraction of x alone", same(product, moved))
         a, b = var("fraction of z", BitsSort(p)), var("fraction of x", BitsSort(p))
         field = bits(fmt.exponent_bits, t + fmt.bias)
         az, ax = (from_bits(fmt, concat(bits(1, 0), field, v)) for v in (a, b))
-        block = variant or self.block
         pieces = {blocks.scaled(fmt, t, self.code): az}
-        general = replace(block, bias1=substitute(block.bias1, pieces), bias2=substitute(block.bias2, pieces))
+        general = replace(
+            variant, bias1=substitute(variant.bias1, pieces), bias2=substitute(variant.bias2, pieces)
+        )
         order = negation(bits_less(b, a) if self.positive else bits_less(a, b))
         if at_power is not None:
             order = all_of(order, same(a, bits(p, 0)))
         lemma = self.apply("exact integers", ForAll(
             "for all fractions: from A⊗g on, the output is 1",
             implies(order, same(general.rest(ctx, self.distance(ax)), self.one))))  # fmt: skip
-        premises = [exact, lemma]
-        hidden = [product, moved, blocks.scaled(fmt, t, self.code)]
-        if at_power is not None:
-            premises.append(self.solve(ForAll("a power of two has fraction 0", implies(
-                at_power, same(fraction_z, bits(p, 0))))))  # fmt: skip
-            hidden.append(at_power)
-        return self.follows(where, premises, {"fraction of z": fraction_z, "fraction of x": fraction_x}, hidden)
+        instance = {"fraction of z": fraction_z, "fraction of x": fraction_x}
+        output, here = self.block.output(ctx, self.x), all_of(self.here(), self.near())
+        result = self.block.rest(ctx, moved)
+        facts = [(self.equal_outputs(exact, here, product, moved, output, result), {}), (lemma, instance)]
+        hidden = [output, result]
+        if variant is not self.block:
+            special = variant.rest(ctx, moved)
+            condition = self.block.scale.args[0]
+            known = condition if at_power is not None else negation(condition)
+            same_there = ForAll("the block is its variant there", implies(known, same(result, special)))
+            facts.append((self.apply("consequence", same_there, [], instances=[], abstract=terms(condition)), {}))
+            hidden.append(special)
+            if at_power is not None:
+                zero = ForAll("a power of two has fraction 0", implies(at_power, same(fraction_z, bits(p, 0))))
+                facts.append((self.solve(zero), {}))
+        return self.follows(where, facts, hidden)
 
     def near_subnormal(self, where: Term) -> Proved:
         fmt, p, ctx, code, xcode = self.fmt, self.p, self.ctx, self.code, self.xcode
@@ -135,33 +149,40 @@ class Script:
             gap, rest = (bits_sub(c, blocks.leading_of(code, p)) for c in (code, y))
         first = self.block.first(ctx, self.x)
         moved = from_bits(fmt, blocks.low_part(fmt, rest))
-        exact = self.solve(ForAll("near a subnormal z: the first layer is a difference of integers", implies(
-            all_of(self.here(), self.near()), same(first, moved))))  # fmt: skip
+        exact = self.near_fact("near a subnormal z: the first layer is a difference of integers", same(first, moved))
         a, b = var("gap", BitsSort(p)), var("rest", BitsSort(p))
-        zeros = bits(fmt.bits - p, 0)
-        whole = concat(zeros, a)
+        whole, part = (concat(bits(fmt.bits - p, 0), v) for v in (a, b))
         general = replace(
             self.block,
             bias1=mul(ctx, self.block.slope, from_bits(fmt, bits_add(whole, bits(fmt.bits, 1)))),
             bias2=mul(ctx, self.block.slope, from_bits(fmt, whole)),
         )
-        product = mul(ctx, self.block.slope, relu(from_bits(fmt, concat(zeros, b))))
+
+        def onwards(block: blocks.Indicator, g: Term) -> Term:
+            return block.rest(ctx, mul(ctx, block.slope, relu(g)))
+
         lemma = self.apply("exact integers", ForAll(
             "for all integers rest ≤ gap: from g on, the output is 1",
-            implies(negation(bits_less(a, b)), same(general.rest(ctx, product), self.one))))  # fmt: skip
+            implies(negation(bits_less(a, b)), same(onwards(general, from_bits(fmt, part)), self.one))))  # fmt: skip
         instance = {"gap": extract(gap, p - 1, 0), "rest": extract(rest, p - 1, 0)}
-        return self.follows(where, [exact, lemma], instance, [first, moved, self.block.bias1, self.block.bias2])
+        output, result = self.block.output(ctx, self.x), onwards(self.block, moved)
+        outputs = self.equal_outputs(exact, all_of(self.here(), self.near()), first, moved, output, result)
+        return self.follows(where, [(outputs, {}), (lemma, instance)], [output, result])
 
-    def follows(self, where: Term, premises: list[Proved], instance: dict[str, Term], hidden: list[Term]) -> Proved:
+    def near_fact(self, statement: str, fact: Term) -> Proved:
+        return self.solve(ForAll(statement, implies(all_of(self.here(), self.near()), fact)))
+
+    def equal_outputs(self, exact: Proved, here: Term, old: Term, new: Term, output: Term, result: Term) -> Proved:
+        """From `old` ≡ `new` near z: the outputs computed from them are the same there."""
+        goal = ForAll("near z: the output depends on the fractions alone", implies(here, same(output, result)))
+        named = {"where": here, "old": old, "new": new, "root": output}
+        return self.apply("congruence", goal, [exact], **{k: term_to_json(v) for k, v in named.items()})
+
+    def follows(self, where: Term, facts: list[tuple[Proved, dict[str, Term]]], hidden: list[Term]) -> Proved:
         goal = ForAll(f"near z: {self.claim.statement}", implies(where, self.claim.condition))
-        named = [[name, term_to_json(term)] for name, term in instance.items()]
-        return self.apply(
-            "consequence",
-            goal,
-            premises,
-            instances=[named if premise.evidence.rule == "exact integers" else [] for premise in premises],
-            abstract=[term_to_json(term) for term in hidden],
-        )
+        instances = [[[name, term_to_json(term)] for name, term in instance.items()] for _, instance in facts]
+        premises = [premise for premise, _ in facts]
+        return self.apply("consequence", goal, premises, instances=instances, abstract=terms(*hidden))
 
     # -- everywhere ---------------------------------------------------------------------------------------
 
@@ -181,7 +202,7 @@ class Script:
                 where = all_of(near, part)
                 parts.append((where, self.prove_near(where, variant, power if part is power else None)))
         else:
-            parts.append((near, self.prove_near(near)))
+            parts.append((near, self.prove_near(near, self.block)))
         cases = [case for case, _ in parts]
         nan = negation(all_of(*(negation(c) for c in cases)))
         rest = negation(nan)
@@ -189,10 +210,10 @@ class Script:
         premises = []
         for needed, (_, done) in zip(case_claims(self.claim, cases), [*parts, (TRUE, None), (TRUE, None)], strict=True):
             premises.append(self.restated(done, needed) if done is not None else self.solve(needed))
-        return kernel.apply("cases", self.claim, {"cases": [term_to_json(c) for c in cases]}, premises)
+        return kernel.apply("cases", self.claim, {"cases": terms(*cases)}, premises)
 
     def restated(self, done: Proved, needed: ForAll) -> Proved:
-        return self.apply("consequence", needed, [done], instances=[[]], abstract=[term_to_json(self.claim.condition)])
+        return self.apply("consequence", needed, [done], instances=[[]], abstract=terms(self.claim.condition))
 
 
 class NotProved(Exception):

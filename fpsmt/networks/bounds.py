@@ -78,7 +78,7 @@ Interval = tuple[Array, Array]  #: (low, high); (−inf, +inf) says nothing
 
 MOST_LEAVES = 12  #: above this, the table over subsets is not tried
 MOST_SPLITS = 30_000_000  #: splits × sums × inputs that the table over subsets may visit in one node
-MOST_FIXED_TREES = 6  #: a family of fixed trees with more (places of the bias) is treated as any trees
+MOST_FIXED_TREES = 32  #: a family of fixed trees with more (places of the bias) is treated as any trees
 BLOCK = 1 << 20  #: leaves × sums × inputs held at a time
 
 

@@ -32,6 +32,7 @@ from fpsmt.terms import (
     implies,
     negation,
     postorder,
+    same,
     substitute,
     term_from_json,
     variables,
@@ -229,3 +230,17 @@ def conjunction(claim: Claim, data: Mapping[str, Json], premises: Sequence[Claim
     if all_of(*conditions) is not needs_claim(claim).condition:
         raise EvidenceError("the premises are not the parts of the conjunction")
     return Holds({"parts": len(conditions)})
+
+
+@rule("congruence")
+def congruence(claim: Claim, data: Mapping[str, Json], premises: Sequence[Claim]) -> Outcome:
+    """From ∀ (P ⇒ s ≡ t) follows ∀ (P ⇒ r ≡ r with t for s): every operator is a function of its arguments' values.
+
+    data: P, s, t and r as terms, named `where`, `old`, `new`, `root`.
+    """
+    where, old, new, root = (term_from_json(data[name]) for name in ("where", "old", "new", "root"))
+    if len(premises) != 1 or needs_claim(premises[0]).condition is not implies(where, same(old, new)):
+        raise EvidenceError("the premise is not the equality that is used")
+    if needs_claim(claim).condition is not implies(where, same(root, substitute(root, {old: new}))):
+        raise EvidenceError("the claim is not the equality that follows")
+    return Holds({})
