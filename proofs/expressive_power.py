@@ -9,5 +9,7 @@ from fpsmt.kernel import Verdict
 
 @proof("A-corollary-4")
 def corollary_4(claim: Claim, options: Options, function: str, fmt: Format, reading: str) -> Verdict:
-    """Where (0, ω) is the counterexample, no value is listed; else maps refine the domain to singletons."""
-    return decide(claim, options)
+    """Large formats: where (0, ω) is the counterexample, no value is listed.  Else maps refine the domain to
+    singletons; in 8 bits what stays together is tried with every map there is."""
+    small = fmt.bits <= 8
+    return decide(claim, options, only="refine" if small or reading != "finite-on-domain" else "pair at zero")

@@ -27,7 +27,13 @@ class Case:
 
     @property
     def name(self) -> str:
-        return " ".join(str(getattr(v, "name", v)) for v in self.arguments.values())
+        return " ".join(_word(v) for v in self.arguments.values())
+
+
+def _word(value: Any) -> str:
+    if isinstance(value, tuple):
+        return "{" + ",".join(map(_word, value)) + "}"
+    return str(getattr(value, "name", value))
 
 
 @dataclass(frozen=True)

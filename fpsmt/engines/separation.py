@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from fractions import Fraction
 
 import numpy as np
+from numpy.typing import NDArray
 
 from fpsmt import kernel
 from fpsmt.claims.distinguishability import Distinguishable, Inseparable, Reading, Setting
@@ -76,7 +77,7 @@ def refine(claim: Distinguishable, options: Options) -> Verdict:
     if fmt.bits > MAX_BITS:
         raise Unsupported(f"the values of {fmt} are too many to list")
     start = time.monotonic()
-    partition, total = Partition.of(setting), 0
+    partition = Partition.of(setting)
     total = len(partition.active)
     useless = 0
     for w, b in _maps(partition, np.random.default_rng(options.seed)):
@@ -96,9 +97,11 @@ def refine(claim: Distinguishable, options: Options) -> Verdict:
         exhaust_maps(partition)
         if not len(partition.active):
             return kernel.apply("separating maps", claim, {"maps": [[w.hex, b.hex] for w, b in partition.maps]})
+    small = fmt.bits <= MAX_EXHAUSTIVE_BITS
     for members in partition.classes:
         x, y = (exactly(fmt, float(v)) for v in members[:2])
-        verdict = _refute(claim, x, y, decide(Inseparable(setting, x, y), options))
+        inseparable = decide(Inseparable(setting, x, y), options, only="all maps" if small else None)
+        verdict = _refute(claim, x, y, inseparable)
         if not isinstance(verdict, Unknown):
             return verdict
     return Unknown(claim, f"{len(partition.active)} of {total} inputs are not told apart by {len(partition.maps)} maps")
@@ -114,12 +117,12 @@ def exhaust_maps(partition: Partition) -> None:
     parameters = values(fmt, finite=True)
     w, b = parameters[:, None, None], parameters[None, :, None]
     outs, finite = outputs(setting, w, b, partition.active)
-    usable = np.ones(finite.shape[:2], bool)
+    usable: NDArray[np.bool_] = np.ones(finite.shape[:2], bool)
     if setting.reading is Reading.FINITE_ON_PAIR:
-        usable = finite.all(axis=2)
+        usable = np.asarray(finite.all(axis=2))
     elif setting.reading is Reading.FINITE_ON_DOMAIN:
         ends = np.array([float(setting.low), float(setting.high)])
-        usable = outputs(setting, w, b, ends)[1].all(axis=2)
+        usable = np.asarray(outputs(setting, w, b, ends)[1].all(axis=2))
     column = {float(x): i for i, x in enumerate(partition.active)}
     settled = False
     while not settled:

@@ -139,6 +139,7 @@ def _floats(contract: WithinFloats, function: Function, ctx: Context, x: Array, 
     if contract.count == 0:
         return low, high
     top = ctx.format.largest_code + (ctx.overflow is Overflow.INFINITY)
+    x = _read(ctx, x, fmt)
     ordinary = np.isfinite(x) & ~np.isnan(y)
     if ctx.overflow is not Overflow.INFINITY:
         ordinary &= np.isfinite(y)
@@ -157,8 +158,7 @@ def _distance(
     contract: WithinUlps | WithinError, function: Function, ctx: Context, x: Array, fmt: Format
 ) -> tuple[Array, Array]:
     nearest = correctly_rounded_array(function, ctx, x, fmt)
-    read = np.where(np.abs(x) < float(fmt.smallest_normal), np.copysign(0.0, x), x) if ctx.subnormals.inputs else x
-    bounds = float64_bounds(function, read, ctx.format)
+    bounds = float64_bounds(function, _read(ctx, x, fmt), ctx.format)
     left = np.isnan(bounds.low)
     below, above = np.where(left, 1.0, bounds.low), np.where(left, 1.0, bounds.high)
     fmt_out = ctx.format
@@ -195,6 +195,13 @@ def _distance(
     low[np.isnan(nearest)] = high[np.isnan(nearest)] = np.nan
     _settle(contract, function, ctx, x, fmt, low, high, left & ~np.isnan(nearest))
     return low, high
+
+
+def _read(ctx: Context, x: Array, fmt: Format) -> Array:
+    """The inputs as the context sees them."""
+    if not ctx.subnormals.inputs:
+        return x
+    return np.where(np.abs(x) < float(fmt.smallest_normal), np.copysign(0.0, x), x)
 
 
 def bounds_inside(bounds: Bounds64, below: Array, above: Array) -> tuple[Array, Array]:

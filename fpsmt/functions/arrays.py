@@ -1,8 +1,8 @@
 """Correctly rounded values of whole arrays and tables.
 
 Each value gets certified float64 bounds low ≤ f(x) ≤ high (`float64_bounds`); where both round to one value that is
-the answer (rounding is monotone), elsewhere the scalar path decides.  Bounds come from, in this order: exact lines,
-tails, compiled kernels where `fast` has one, balls.
+the answer (rounding is monotone), elsewhere the scalar path decides.  Bounds come from
+compiled kernels (`kernels`), tails, balls.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from numpy.typing import ArrayLike, NDArray
 from fpsmt.errors import UsageError
 from fpsmt.floats import Context, Float, Format, Subnormals
 from fpsmt.floats.vector import decode, embeds, encode, round_array
-from fpsmt.functions import fast
+from fpsmt.functions import kernels
 from fpsmt.functions.function import Function, StrictBound
 from fpsmt.functions.refine import residual, tail_start
 from fpsmt.functions.rounding import correctly_rounded
@@ -49,21 +49,29 @@ def correctly_rounded_array(function: Function, ctx: Context, x: ArrayLike, fmt:
     if ctx.subnormals.inputs:
         tiny = (np.abs(flat) < float(fmt.smallest_normal)) & (flat != 0)
         flat = np.where(tiny, np.copysign(0.0, flat), flat)
-    direct = fast.rounded(function, ctx, flat)
-    if direct is not None:
-        out, undecided = direct
+    direct = kernels.rounded(function, plain(ctx), flat, fmt)
+    if direct is None:
+        out = _by_bounds(function, ctx, flat, fmt)
     else:
-        out, undecided = round_between(plain(ctx), *float64_bounds(function, flat, ctx.format).inside())
-        nowhere = np.isnan(flat)
-        if function.lowest is not None:
-            nowhere |= flat < float(function.lowest)
-        undecided &= ~nowhere
-        undecided |= (out == 0) & (flat == 0)  # the sign of an exact zero follows the input
-        out[(out == 0) & ~undecided & (exact_zero(function, flat))] = 0.0
-    _settle(function, ctx, flat, fmt, out, undecided)
+        out, undecided = direct
+        if undecided.any():
+            out[undecided] = _by_bounds(function, ctx, flat[undecided], fmt)
     if not ctx.format.has_nan and np.isnan(out).any():
         raise UsageError(f"a result of {function.name} is NaN, and {ctx.format} has none")
     return out.reshape(given.shape)
+
+
+def _by_bounds(function: Function, ctx: Context, x: Array, fmt: Format) -> Array:
+    """By certified float64 bounds, and by the scalar path where they do not decide."""
+    out, undecided = round_between(plain(ctx), *float64_bounds(function, x, ctx.format).inside())
+    nowhere = np.isnan(x)
+    if function.lowest is not None:
+        nowhere |= x < float(function.lowest)
+    undecided &= ~nowhere
+    undecided |= (out == 0) & (x == 0)  # the sign of an exact zero follows the input
+    out[(out == 0) & ~undecided & exact_zero(function, x)] = 0.0
+    _settle(function, ctx, x, fmt, out, undecided)
+    return out
 
 
 def round_between(ctx: Context, low: Array, high: Array) -> tuple[Array, Array]:

@@ -248,9 +248,9 @@ class Clamped(Contract):
 
     def _clamp(self, ctx: Context, y: Float) -> Float:
         plain = replace(ctx, subnormals=Subnormals.GRADUAL)
-        if self.low is not None and (y.is_infinite and y.negative or y.is_finite and y.fraction < self.low):
+        if self.low is not None and ((y.is_infinite and y.negative) or (y.is_finite and y.fraction < self.low)):
             return round_real(plain.with_mode(Mode.RTP), self.low)
-        if self.high is not None and (y.is_infinite and not y.negative or y.is_finite and y.fraction > self.high):
+        if self.high is not None and ((y.is_infinite and not y.negative) or (y.is_finite and y.fraction > self.high)):
             return round_real(plain.with_mode(Mode.RTN), self.high)
         return y
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from fractions import Fraction
-from functools import lru_cache
+from functools import cache
 
 from fpsmt.errors import UsageError
 from fpsmt.floats import read_number
@@ -43,7 +43,7 @@ def function_named(name: str) -> Function:
     )
 
 
-@lru_cache(maxsize=None)
+@cache
 def _leaky_relu(slope: Fraction) -> tuple[Function, Function]:
     if slope == definitions.LEAKY_SLOPE:
         return _ALL["leaky_relu"], _ALL["leaky_relu'"]

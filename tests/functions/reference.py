@@ -17,11 +17,19 @@ assert function_named("tanh'") is EVERY["tanh'"]
 BITS = 300
 
 
+MOST = 60_000  #: numbers beyond 2^±MOST are taken as ±2^±MOST, which no small format tells apart
+
+
 def ends(y: arb) -> tuple[Fraction, Fraction]:
     """The exact ends of a finite ball."""
-    (m, e), (r, s) = y.mid().man_exp(), y.rad().man_exp()
+    (m, e), (r, s) = ((int(n), int(k)) for n, k in (y.mid().man_exp(), y.rad().man_exp()))
+    size = m.bit_length() + e
+    if m and abs(size) > MOST:
+        assert r.bit_length() + s < size
+        extreme = Fraction(2) ** (MOST if size > 0 else -MOST)
+        return (extreme, extreme) if m > 0 else (-extreme, -extreme)
     two = Fraction(2)
-    middle, radius = int(m) * two ** int(e), int(r) * two ** int(s)
+    middle, radius = m * two**e, (r * two**s if s > -4 * MOST else two ** (-4 * MOST) * (r != 0))
     return middle - radius, middle + radius
 
 

@@ -93,7 +93,7 @@ def test_tables_are_the_scalar_path_in_every_context(ctx) -> None:
         got = table(function, ctx)
         for code in range(256):
             want = float(correctly_rounded(function, ctx, Float(ctx.format, code)))
-            assert want == got[code] and np.signbit(want) == np.signbit(got[code]) or (want != want and np.isnan(got[code]))
+            assert (want == got[code] and np.signbit(want) == np.signbit(got[code])) or (want != want and np.isnan(got[code]))
 
 
 def by_mpfr(name: str, x: float, mode: Mode, precision: int, emin: int, emax: int) -> float:
@@ -114,7 +114,7 @@ def test_every_float16_against_mpfr(name: str) -> None:
     for code in range(0, 1 << 16, step):
         if np.isfinite(x[code]):
             want = by_mpfr(name, float(x[code]), Mode.RNE, 11, float16.emin, float16.emax)
-            assert want == got[code] and np.signbit(want) == np.signbit(got[code]) or (want != want and np.isnan(got[code]))
+            assert (want == got[code] and np.signbit(want) == np.signbit(got[code])) or (want != want and np.isnan(got[code]))
 
 
 def test_monotone_pieces_hold_for_all_float16_neighbours() -> None:

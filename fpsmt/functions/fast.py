@@ -1,3 +1,0 @@
-"""Compiled kernels (none yet)."""
-def rounded(function, ctx, x):
-    return None
