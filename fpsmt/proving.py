@@ -22,7 +22,10 @@ from typing import Any
 from fpsmt.claims.specs import PROOFS, SPECS, Obligation
 from fpsmt.engines import Options, decide
 from fpsmt.errors import FpsmtError, UsageError
+from fpsmt.floats.vector import load_kernels
 from fpsmt.kernel import verdict_to_json
+
+KERNELS_PAY = 4  #: with more obligations, the compiled kernels are loaded once for all workers
 
 ROOT = Path(__file__).resolve().parent.parent
 
@@ -183,6 +186,8 @@ def run(
     """
     waiting = list(obligations)
     running: list[_Worker] = []
+    if len(waiting) > KERNELS_PAY:
+        load_kernels()
     single = Options(options.timeout, options.memory_mb, options.solvers, 1 if options.jobs > 1 else 2, options.seed)
     try:
         while waiting or running:

@@ -4,14 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import Any
 
 from fpsmt.claims.claim import Claim, Json, Replay, claim_kind
 from fpsmt.errors import UsageError
-from fpsmt.floats import Float, format_named
+from fpsmt.floats import Float, context, format_named
+from fpsmt.networks.monotone import check_continuable, check_monotone
 from fpsmt.terms import (
     BOOL,
     Assignment,
     FloatSort,
+    Sort,
     Term,
     evaluate_all,
     term_from_json,
@@ -36,6 +39,10 @@ class ForAll(Claim):
     def __post_init__(self) -> None:
         if self.condition.sort != BOOL:
             raise UsageError(f"a condition is Boolean, not of sort {self.condition.sort}")
+        sorts: dict[str, Sort] = {}
+        for v in variables(self.condition):
+            if sorts.setdefault(v.data, v.sort) != v.sort:
+                raise UsageError(f"the variable {v.data!r} has two sorts, {sorts[v.data]} and {v.sort}: rename one")
 
     @property
     def text(self) -> str:
@@ -50,9 +57,13 @@ class ForAll(Claim):
         return cls(str(data["statement"]), term_from_json(data["condition"]))
 
     def replay(self, counterexample: Json) -> Replay:
-        """Counterexample: {"values": {name: code or number}, "outputs": [[implementation, site, x, y] …]}."""
+        """Counterexample: {"values": {name: code or number}, "outputs": [[implementation, context, site, x, y] …]}.
+
+        x and y are [format, code].  The outputs of an implementation that promises to be monotone are checked to be so.
+        """
         assignment = assignment_from_json(self.condition, counterexample)
         values = evaluate_all(self.condition, assignment)
+        _check_monotone(values)
         lines = [f"{v.data} = {values[v]!r}" for v in variables(self.condition)]
         lines += [
             f"{term} = {value!r}"
@@ -64,6 +75,17 @@ class ForAll(Claim):
         return Replay(not holds, tuple(lines), {str(v.data): repr(values[v]) for v in variables(self.condition)})
 
 
+def _check_monotone(values: Mapping[Term, Any]) -> None:
+    """A usage error when outputs of an implementation that promises to be monotone are not."""
+    used: dict[Any, list[tuple[Float, Float]]] = {}
+    for term, y in values.items():
+        if term.op == "apply" and term.data[0].monotone:
+            used.setdefault(term.data, []).append((values[term.args[0]], y))
+    for (implementation, ctx, _), pairs in used.items():
+        check_monotone(implementation, pairs)
+        check_continuable(implementation, ctx, pairs)
+
+
 def assignment_to_json(assignment: Assignment) -> Json:
     """The JSON form of a counterexample to a `ForAll`."""
     values = {
@@ -71,8 +93,8 @@ def assignment_to_json(assignment: Assignment) -> Json:
         for name, value in assignment.values.items()
     }
     outputs = [
-        [implementation, site, x.format.name, x.bits, y.format.name, y.bits]
-        for (implementation, site, x), y in assignment.outputs.items()
+        [implementation, str(ctx), site, [x.format.name, x.bits], [y.format.name, y.bits]]
+        for (implementation, ctx, site, x), y in assignment.outputs.items()
     ]
     return {"values": values, "outputs": outputs}
 
@@ -85,9 +107,13 @@ def assignment_from_json(condition: Term, data: Json) -> Assignment:
             given = data["values"][v.data]
             values[v.data] = Float(v.format, int(given, 16)) if isinstance(v.sort, FloatSort) else given
         outputs = {}
-        for implementation, site, x_format, x, y_format, y in data.get("outputs", []):
-            point = Float(format_named(x_format), int(x, 16))
-            outputs[implementation, site, point] = Float(format_named(y_format), int(y, 16))
-    except (KeyError, TypeError, ValueError) as error:
-        raise UsageError(f"the counterexample cannot be read: {error}") from error
+        for implementation, ctx, site, x, y in data.get("outputs", []):
+            outputs[str(implementation), context(ctx), str(site), _value(x)] = _value(y)
+    except (KeyError, TypeError, ValueError, AttributeError) as error:
+        raise UsageError(f"the counterexample cannot be read: {error!r}") from error
     return Assignment(values, outputs)
+
+
+def _value(pair: Json) -> Float:
+    fmt, code = pair
+    return Float(format_named(fmt), int(code, 16))

@@ -20,7 +20,7 @@ from fpsmt.floats import compiled, exact
 from fpsmt.floats.compiled import embeds, operand_formats, parameters
 from fpsmt.floats.formats import Format, float64
 from fpsmt.floats.machine import jit
-from fpsmt.floats.rounding import Context
+from fpsmt.floats.rounding import Context, Mode, Overflow, Subnormals
 from fpsmt.floats.values import Float, all_values, exactly, from_ordinal, nan
 
 __all__ = [
@@ -157,6 +157,14 @@ class Arithmetic:
 
     def __repr__(self) -> str:
         return f"arithmetic({self.context}, {', '.join(dict.fromkeys(map(str, self.operands)))})"
+
+
+def load_kernels() -> None:
+    """Compiles the loops, or loads them from the cache: worth doing once before starting worker processes."""
+    one = np.ones(1)
+    vector = arithmetic(Context(float64, Mode.RNE, Overflow.INFINITY, Subnormals.GRADUAL))
+    for operation, arity in (("add", 2), ("sub", 2), ("mul", 2), ("fma", 3), ("cast", 1)):
+        getattr(vector, operation)(*[one] * arity)
 
 
 def arithmetic(ctx: Context, operands: Format | Sequence[Format] | None = None) -> Arithmetic:

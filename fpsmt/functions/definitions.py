@@ -27,6 +27,7 @@ from __future__ import annotations
 
 import math
 from fractions import Fraction
+from typing import Any
 
 from flint import arb
 
@@ -42,21 +43,24 @@ ORIGIN = TurningPoint(ZERO, ZERO)
 INF = math.inf
 
 
-def _at_zero(value: Fraction | int) -> dict[str, object]:
+def _at_zero(value: Fraction | int) -> dict[str, Any]:
     return {"rational": lambda x: Fraction(value) if x == 0 else None}
 
 
-def _below(slope: Fraction | int, offset: Fraction | int, low: int | None = None, high: int | None = None) -> StrictBound:
+Number = Fraction | int
+
+
+def _below(slope: Number, offset: Number, low: int | None = None, high: int | None = None) -> StrictBound:
     return _bound(slope, offset, low, high, -1)
 
 
-def _above(slope: Fraction | int, offset: Fraction | int, low: int | None = None, high: int | None = None) -> StrictBound:
+def _above(slope: Number, offset: Number, low: int | None = None, high: int | None = None) -> StrictBound:
     return _bound(slope, offset, low, high, 1)
 
 
-def _bound(slope: Fraction | int, offset: Fraction | int, low: int | None, high: int | None, side: int) -> StrictBound:
-    ends = (None if low is None else Fraction(low), None if high is None else Fraction(high))
-    return StrictBound(*ends, Fraction(slope), Fraction(offset), 1 if side > 0 else -1)
+def _bound(slope: Number, offset: Number, low: int | None, high: int | None, side: int) -> StrictBound:
+    a, b = (None if end is None else Fraction(end) for end in (low, high))
+    return StrictBound(a, b, Fraction(slope), Fraction(offset), 1 if side > 0 else -1)
 
 
 def _tail(slope: Fraction | int, offset: Fraction | int, side: int) -> Tail:
@@ -284,7 +288,7 @@ def _gated_units() -> list[Function]:
 
 def _elementary() -> list[Function]:
     no, unit = math.nan, (-ONE, ONE)
-    even_one = {"turning": (ORIGIN,), "parity": "even", **_at_zero(1)}
+    even_one: dict[str, Any] = {"turning": (ORIGIN,), "parity": "even", **_at_zero(1)}
     above_one = (_above(0, 1, low=0), _above(0, 1, high=0))
     below_one = (_below(0, 1, low=0), _below(0, 1, high=0))
     inner = (

@@ -141,9 +141,10 @@ def place(x: Float) -> int:
 def range_on(function: Function, ctx: Context, low: Float, high: Float) -> tuple[Float, Float]:
     """The least and the largest of ⌈f(x)⌋ over all floats x of [low, high], exactly; −0 counts as below +0.
 
-    (For sine and cosine over more than 1024: the bounds ⌈−1⌋ and ⌈1⌋, which need not be reached.)  low and high are values of one format; −0 ≤ +0 in the choice of inputs too.  Rounding is monotone, so the
-    floats at the ends and on both sides of each turning point are enough.  Raises `UsageError` when the interval is
-    empty or leaves the domain, `Unsupported` when overflow gives NaN (no order) or an infinite input has no limit.
+    (For sine and cosine over more than 1024: the bounds ⌈−1⌋ and ⌈1⌋, which need not be reached.)  low and high
+    are values of one format; −0 ≤ +0 in the choice of inputs too.  Rounding is monotone, so the floats at the ends
+    and on both sides of each turning point are enough.  Raises `UsageError` when the interval is empty or leaves
+    the domain, `Unsupported` when overflow gives NaN (no order) or an infinite input has no limit.
 
     >>> from fpsmt.floats import context, exactly, float64
     >>> from fpsmt.functions import cosh

@@ -52,7 +52,7 @@ class StrictBound:
 
 @dataclass(frozen=True)
 class Tail:
-    """For |x| ≥ 64 on one side: f(x) − (slope·x + offset) has the sign `side`, and its size falls to 0 monotonically."""
+    """For |x| ≥ 64 on one side: f(x) − (slope·x + offset) has the sign `side`; its size falls to 0 monotonically."""
 
     slope: Fraction
     offset: Fraction

@@ -344,6 +344,10 @@ class Piecewise(Contract):
         }
 
 
+#: Contracts that allow the correctly rounded value everywhere.
+ALWAYS_ALLOW_ROUNDED = (CorrectlyRounded, WithinFloats, WithinUlps, WithinError)
+
+
 @dataclass(frozen=True)
 class Implementation:
     """A function, the contract of its implementation, and two promises.
@@ -372,6 +376,16 @@ class Implementation:
         3
         """
         return self.contract.allowed(self.function, ctx, x)
+
+    def default(self, ctx: Context, x: Float) -> Float:
+        """The correctly rounded value, or the allowed one nearest to it where the contract excludes it."""
+        y = correctly_rounded(self.function, ctx, x)
+        if isinstance(self.contract, ALWAYS_ALLOW_ROUNDED):
+            return y
+        low, high = self.allowed(ctx, x)
+        if low.is_nan or y.is_nan:
+            return low
+        return min(max(y, low, key=place), high, key=place)
 
     def contains(self, ctx: Context, x: Float, y: Float) -> bool:
         """y is an allowed result at x."""

@@ -2,7 +2,7 @@
 
 `value(which, x)` is within a relative `ERROR` of f(x); `rounded` rounds both ends of that interval and leaves
 the element undecided where they differ.  No library function is used, only + − × ÷ √ of binary64, so the bound rests on
-IEEE arithmetic and on one polynomial, certified by balls in the tests.  u = 2^−53; inputs have at most 26 bits.
+IEEE arithmetic and on one polynomial, checked in exact rationals by the tests.  u = 2^−53; inputs have at most 26 bits.
 
 *e^x, |x| ≤ 600.*  k = ⌊x/ln 2 + ½⌋ computed in float64 gives |x − k·ln 2| ≤ 0.35.  LN2_HIGH has 33 bits, so
 k·LN2_HIGH is exact; LN2_HIGH + LN2_LOW misses ln 2 by less than 2^−85.  Then r = (x − k·LN2_HIGH) − k·LN2_LOW has
@@ -11,15 +11,16 @@ q(r) = (e^r − 1)/r to r^13 misses it by a relative 2^−56; Horner's rule on i
 27u·q(0.36)/q(−0.36) < 39u (N. Higham, Accuracy and Stability, 5.1).  p = r·q: relative 42u plus, for k ≠ 0, absolute
 1.1u from r.  As |p| ≤ 0.45 that is at most 20u absolute, and 1 + p ≥ 0.69 is off by a relative 32u; 2^k is exact.
 
-*e^x − 1*: p itself for k = 0 (relative 42u), else (2^k − 1) + 2^k·p, whose absolute error is at most 22u·2^k + 2u·|result|
-and whose size is at least 0.4·2^k for k ≥ 1 and 0.29 for k ≤ −1 (then the error is 11u): relative 60u.
+*e^x − 1*: p itself for k = 0 (relative 42u), else (2^k − 1) + 2^k·p, whose absolute error is at most
+22u·2^k + 2u·|result| and whose size is at least 0.2·2^k for k ≥ 1 and 0.29 for k ≤ −1 (then the error is 13u):
+relative 112u.
 
-*The rest*: each ⊕ of terms of one sign, ⊗, ⊘, √ keeps the larger relative error, or adds them, plus u; at most four such errors
-meet, so all stay below 300u < 2^−44.  tanh = −m/(m + 2) with m = e^−2|x| − 1 in (−1, 0], m + 2 > 1.  x² of a 26-bit x
-is exact.  The tanh form of GELU has |v| ≤ 600 with a relative 8u, so e^−v is off by 4800u + 32u < 2^−40.
-Beyond |x| = 600 (or |v| = 600) the argument is clamped: the value is then nearer than 2^−800 to its limit
-or smaller than 2^−700, where no format with emin ≥ −300 can tell (or, for growing functions, beyond every format with
-emax ≤ 127).
+*The rest*: each ⊕ of terms of one sign, ⊗, ⊘, √ keeps the larger relative error, or adds them, plus u; at most four
+such errors meet, so all stay below 300u < 2^−44.  tanh = −m/(m + 2) with m = e^−2|x| − 1 in (−1, 0]: m + 2 > 1 is
+off by 112u|m| + u|m + 2|, so the quotient by less than 226u.  x² of a 26-bit x is exact.  The tanh form of GELU has
+|v| ≤ 600 with a relative 8u, so e^−v is off by 4800u + 32u < 2^−40.  Beyond |x| = 600 (or |v| = 600) the argument is
+clamped: the value is then nearer than 2^−800 to its limit or smaller than 2^−700, where no format with
+emin ≥ −300 can tell (or, for growing functions, beyond every format with emax ≤ 127).
 """
 
 from __future__ import annotations
@@ -157,7 +158,7 @@ def _rounded(which: int, error: float, x: Any, k: Any, out: Any, undecided: Any)
         a = kernel.cast(y * (1.0 - error), k)
         b = kernel.cast(y * (1.0 + error), k)
         out[i] = a
-        undecided[i] = not (a == b)
+        undecided[i] = a != b  # also when both are NaN
 
 
 def rounded(function: Function, ctx: Context, x: NDArray[Any], fmt: Format) -> tuple[NDArray[Any], NDArray[Any]] | None:

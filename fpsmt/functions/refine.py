@@ -1,4 +1,4 @@
-"""Ever tighter certified bounds of one value f(x): balls, strict inequalities, tails.  Everything else decides on these."""
+"""Ever tighter certified bounds of one value f(x): balls, strict inequalities, tails.  All decisions rest on these."""
 
 from __future__ import annotations
 
@@ -11,14 +11,14 @@ from flint import arb
 
 from fpsmt.errors import Unsupported
 from fpsmt.floats import Context, Float, Format, cast, float64, infinity, nan, pow2, round_real, zero
-from fpsmt.functions.function import TAIL_START, Function, Tail, ball_of, ends, evaluate
+from fpsmt.functions.function import TAIL_START, Function, StrictBound, Tail, ball_of, ends, evaluate
 
 MOST_BITS = 1 << 22  #: beyond this precision a value is given up as undecided
 
 
 @dataclass(frozen=True, slots=True)
 class Bounds:
-    """low ≤ y ≤ high; an end with `open_` is strict.  `beyond` = ±1 says that y is farther out than any format needs."""
+    """low ≤ y ≤ high, strict at an open end.  `beyond` = ±1: y is farther out than any rounding needs to know."""
 
     low: Fraction
     high: Fraction
@@ -89,7 +89,7 @@ def tail_start(fmt: Format) -> int:
     return max(TAIL_START, 2 * (abs(fmt.emin) + abs(fmt.emax)) + 4 * fmt.precision + 64)
 
 
-def _sharpen(b: Bounds, strict: list, x: Fraction) -> Bounds:  # type: ignore[type-arg]
+def _sharpen(b: Bounds, strict: list[StrictBound], x: Fraction) -> Bounds:
     low, high, low_open, high_open = b.low, b.high, b.low_open, b.high_open
     for bound in strict:
         c = bound.slope * x + bound.offset

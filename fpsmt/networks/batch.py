@@ -13,14 +13,13 @@ from fpsmt.errors import Unsupported, UsageError
 from fpsmt.floats import Float, Format
 from fpsmt.floats.vector import Carriers, arithmetic, embeds, encode, to_floats
 from fpsmt.functions import allowed_arrays, correctly_rounded_array
+from fpsmt.functions.implementations import ALWAYS_ALLOW_ROUNDED
 from fpsmt.networks.executions import PAPER, Execution
 from fpsmt.networks.interpreter import (
-    ALWAYS_ALLOW_ROUNDED,
     ActivationOutputs,
     Executions,
     Schedules,
     check_schedules,
-    default_output,
     execution_of,
 )
 from fpsmt.networks.networks import Network
@@ -169,12 +168,12 @@ def _activate(node: Activation, x: Carriers, source: Format, outputs: Activation
 
 
 def _moved_inside(node: Activation, x: Carriers, y: Carriers, source: Format) -> Carriers:
-    """`interpreter.default_output` on arrays: −0 counts as below +0."""
+    """`Implementation.default` on arrays: −0 counts as below +0."""
     if not (embeds(source) and embeds(node.format)):
         moved = np.empty(x.shape, dtype=np.float64 if embeds(node.format) else object)
         for index in np.ndindex(x.shape):
             at = to_floats(source, np.array([x[index]], dtype=x.dtype))[0]
-            value = default_output(node.implementation, node.context, at)
+            value = node.implementation.default(node.context, at)
             moved[index] = float(value) if embeds(node.format) else value
         return moved
     low, high = allowed_arrays(node.implementation, node.context, x, source)

@@ -13,17 +13,9 @@ from fpsmt import floats
 from fpsmt.errors import UsageError
 from fpsmt.floats import Context, Float
 from fpsmt.floats.vector import to_floats
-from fpsmt.functions import (
-    CorrectlyRounded,
-    Implementation,
-    WithinError,
-    WithinFloats,
-    WithinUlps,
-    correctly_rounded,
-)
-from fpsmt.functions.enclosures import place
+from fpsmt.functions import Implementation
 from fpsmt.networks.executions import PAPER, Execution
-from fpsmt.networks.monotone import check_monotone
+from fpsmt.networks.monotone import check_continuable, check_monotone
 from fpsmt.networks.networks import Network
 from fpsmt.networks.nodes import OPERATIONS, Activation, Affine, Cast, Constant, Elementwise, Input, Node, Select
 from fpsmt.networks.sums import SumTrace, evaluate_tree
@@ -41,10 +33,6 @@ ActivationOutputs = Mapping[tuple[str, str, Float], Float]
 
 #: Values of an input node: of its format, as many as its size.
 Values = Sequence[Float]
-
-
-#: Contracts that allow the correctly rounded value everywhere.
-ALWAYS_ALLOW_ROUNDED = (CorrectlyRounded, WithinFloats, WithinUlps, WithinError)
 
 
 @dataclass(frozen=True)
@@ -93,7 +81,8 @@ def run(
 
     An activation's output is, unless `outputs` says otherwise, its correctly rounded value, or the allowed value
     nearest to it where the contract excludes that.  Outputs of implementations that promise to be monotone are
-    checked to be so on the inputs that occur (`monotone.check_monotone`).
+    checked to be so on the inputs that occur (`monotone.check_monotone`), and to be those of some implementation
+    that is monotone everywhere (`monotone.check_continuable`).
 
     Usage errors: inputs of another format or length, a schedule for a sum that does not exist or that its
     execution does not allow, an activation output that the implementation's contract or its monotonicity
@@ -133,8 +122,9 @@ def _check_monotone(network: Network, values: Mapping[str, tuple[Float, ...]]) -
         if node.implementation.monotone:
             pairs = used.setdefault((node.implementation, node.context), [])
             pairs += zip(values[node.source], values[node.name], strict=True)
-    for (use, _), pairs in used.items():
+    for (use, ctx), pairs in used.items():
         check_monotone(use, pairs)
+        check_continuable(use, ctx, pairs)
 
 
 def _simple(node: Node, sources: list[tuple[Float, ...]]) -> tuple[Float, ...]:
@@ -203,19 +193,8 @@ def _activate(node: Activation, index: int, x: Float, outputs: ActivationOutputs
     use = node.implementation
     y = outputs.get((use.text, site_of(node, index), x))
     if y is None:
-        return default_output(use, node.context, x)
+        return use.default(node.context, x)
     if y.format != node.format or not use.contains(node.context, x, y):
         where = f"activation {node.name!r}, element {index}"
         raise UsageError(f"{where}: the output given {y} at {x} is not one that {use.text} allows")
     return y
-
-
-def default_output(use: Implementation, ctx: Context, x: Float) -> Float:
-    """The correctly rounded value, or the nearest allowed one where the contract excludes it (a table, a clamp)."""
-    y = correctly_rounded(use.function, ctx, x)
-    if isinstance(use.contract, ALWAYS_ALLOW_ROUNDED):
-        return y
-    low, high = use.allowed(ctx, x)
-    if low.is_nan or y.is_nan:
-        return low
-    return min(max(y, low, key=place), high, key=place)

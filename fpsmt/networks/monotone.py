@@ -6,8 +6,18 @@ from collections.abc import Iterable
 from fractions import Fraction
 
 from fpsmt.errors import Unsupported, UsageError
-from fpsmt.floats import Float, pow2
-from fpsmt.functions import Function, Implementation
+from fpsmt.floats import Context, Float, floor_log2, pow2
+from fpsmt.functions import (
+    Clamped,
+    Contract,
+    CorrectlyRounded,
+    Function,
+    Implementation,
+    WithinError,
+    WithinFloats,
+    WithinUlps,
+    correctly_rounded,
+)
 from fpsmt.functions.function import TurningPoint
 
 JUMP = 9  #: a direction that no run may have
@@ -21,8 +31,7 @@ def check_monotone(use: Implementation, pairs: Iterable[tuple[Float, Float]]) ->
     at least one rises, their outputs must not fall as the input grows; and the other way round.  Both zeros are one
     input and one output; NaN inputs and outputs, and intervals with a jump of the function, are left out.
 
-    This is what the promise says about the inputs that occur.  That the outputs can be continued to a monotone
-    implementation at all other inputs is not checked.
+    This is what the promise says about the inputs that occur; `check_continuable` is about the others.
     """
     f = use.function
     if f.period_phase is not None:
@@ -40,6 +49,46 @@ def check_monotone(use: Implementation, pairs: Iterable[tuple[Float, Float]]) ->
             moves |= sign in ways
             run.append(pair)
         _check_run(use, run if moves else [], sign)
+
+
+def check_continuable(use: Implementation, ctx: Context, pairs: Iterable[tuple[Float, Float]]) -> None:
+    """`Unsupported` unless some monotone implementation that meets the contract has these outputs.
+
+    The pairs have passed `check_monotone`.  Let f° be the default output (the correctly rounded value, clamped), which
+    is monotone and allowed everywhere.  Between two chosen inputs take f° clipped to their outputs: that is monotone,
+    and allowed when each chosen output y at x is at least the lower ends of what is allowed before x and at most the
+    upper ends after x (on a rising piece; falling ones are mirrored).  Those ends are monotone, so that this holds
+    by itself, for contracts that count floats or an absolute error.  Of K ulps, the end towards zero steps back where
+    |f| passes a power of two 2^e and the ulp doubles, so that there y has to be within K of the smaller ulps of 2^e.
+    """
+    for x, y in pairs:
+        if y != use.default(ctx, x) and not _continuable(use.contract, use.function, ctx, x, y):
+            raise Unsupported(
+                f"whether a monotone implementation can give {y} at {x} and meet {use.text} everywhere is not known"
+            )
+
+
+def _continuable(contract: Contract, function: Function, ctx: Context, x: Float, y: Float) -> bool:
+    if isinstance(contract, CorrectlyRounded | WithinFloats | WithinError):
+        return True
+    if isinstance(contract, Clamped):
+        strictly = (contract.low is None or contract.low < y.fraction) and (
+            contract.high is None or y.fraction < contract.high
+        ) if y.is_finite else False  # fmt: skip
+        plain = isinstance(contract.inner, CorrectlyRounded | WithinFloats | WithinError)
+        return plain or (strictly and _continuable(contract.inner, function, ctx, x, y))
+    if not isinstance(contract, WithinUlps):
+        return False
+    fmt, usual = ctx.format, correctly_rounded(function, ctx, x)
+    if not (usual.is_finite and y.is_finite) or abs(usual).magnitude == fmt.largest_code:
+        return False
+    if contract.ulps >= pow2(fmt.fraction_bits) or usual.is_zero:
+        return False
+    edge = pow2(floor_log2(abs(usual.fraction)))
+    size = y.fraction if not usual.negative else -y.fraction
+    if size >= edge or edge <= fmt.smallest_normal:
+        return True
+    return edge - size <= contract.ulps * edge / 2 / pow2(fmt.fraction_bits)
 
 
 def _number(x: Float) -> Fraction | float:

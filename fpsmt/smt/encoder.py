@@ -153,12 +153,8 @@ class Encoder:
         implementation, ctx, site = term.data
         fmt = term.args[0].format
         for other in self.applications:
-            same = (other.implementation.text, other.site, other.input_format) == (implementation.text, site, fmt)
-            if same and (other.context != ctx or other.implementation != implementation):
-                raise Unsupported(
-                    f"{implementation.text} is used on {fmt} in two contexts, {other.context} and {ctx}: "
-                    "give the implementations different names or the uses different sites"
-                )
+            if other.implementation.text == implementation.text and other.implementation != implementation:
+                raise Unsupported(f"two different implementations are both written {implementation.text}")
         output = self.symbol(f"apply_{len(self.applications)}", ctx.format.bits)
         self._canonical(ctx.format, output)
         self.applications.append(Application(term, self.to_code(fmt, x), output))

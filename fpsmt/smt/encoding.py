@@ -269,7 +269,7 @@ def _encode(condition: Term, encoder: Encoder) -> Query:
 
 def _related_facts(a: Application, b: Application) -> list[Node]:
     """The same input at the same site gives the same output; monotone implementations keep order."""
-    if a.implementation.text != b.implementation.text or a.input_format != b.input_format or a.site != b.site:
+    if (a.implementation, a.context, a.site, a.input_format) != (b.implementation, b.context, b.site, b.input_format):
         return []
     facts = [n.implies(n.equal(a.input, b.input), n.equal(a.output, b.output))]
     if a.implementation.monotone:
@@ -297,7 +297,7 @@ def _farthest(start: int, end: int, good: Callable[[int], bool]) -> int:
 def assignment(query: Query, values: Mapping[str, Value], points: list[Float], outputs: list[Float]) -> Assignment:
     """The assignment with these outputs of the applications."""
     table = {
-        (application.implementation.text, application.site, x): y
+        (application.implementation.text, application.context, application.site, x): y
         for application, x, y in zip(query.encoder.applications, points, outputs)
     }
     return Assignment(dict(values), table)

@@ -10,7 +10,7 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 
 from fpsmt.errors import InternalError, Unsupported, UsageError
-from fpsmt.floats import Float
+from fpsmt.floats import Context, Float
 from fpsmt.smt import facts as f
 from fpsmt.smt.encoding import EncoderName, Query, assignment, encode
 from fpsmt.smt.processes import SOLVERS, Attempt, Outcome, Race, Status, missing, solver
@@ -261,22 +261,23 @@ class _Session:
 
     def _repaired(self, query: Query, values: dict[str, Value], outputs: list[Float]) -> Assignment | None:
         """The solver's variables with each output moved into its allowed interval, if that is a true instance."""
-        chosen: dict[tuple[str, str, Float], Float] = {}
+        chosen: dict[tuple[str, Context, str, Float], Float] = {}
         outputs = list(outputs)
-        groups: dict[tuple[str, str], list[tuple[Float, Float]]] = {}
+        groups: dict[tuple[str, Context, str], list[tuple[Float, Float]]] = {}
         for index, application in enumerate(query.encoder.applications):
             try:
                 x = query.inputs(values, outputs)[1][index]
                 low, high = application.implementation.allowed(application.context, x)
             except (UsageError, Unsupported):
                 return None
-            key = (application.implementation.text, application.site, x)
+            key = (application.implementation.text, application.context, application.site, x)
             y = chosen.setdefault(key, _moved(outputs[index], low, high))
             outputs[index] = y
             if application.implementation.monotone:
-                groups.setdefault(key[:2], []).append((x, y))
+                groups.setdefault(key[:3], []).append((x, y))
         for application in query.encoder.applications:
-            group = groups.get((application.implementation.text, application.site), [])
+            name = application.implementation.text
+            group = groups.get((name, application.context, application.site), [])
             if group and not f.keeps_monotone(application.implementation, application.input_format, group):
                 return None
         found = Assignment(dict(values), chosen)

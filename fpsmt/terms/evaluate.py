@@ -8,8 +8,8 @@ from typing import Any
 
 from fpsmt import floats
 from fpsmt.errors import Unsupported, UsageError
-from fpsmt.floats import Float
-from fpsmt.functions import Implementation, correctly_rounded
+from fpsmt.floats import Context, Float
+from fpsmt.functions import Implementation
 from fpsmt.terms.terms import BitsSort, ChoiceSort, FloatSort, Term, postorder
 
 Value = Float | int | bool
@@ -19,12 +19,12 @@ Value = Float | int | bool
 class Assignment:
     """Values of the variables by name, and the outputs that an inexact implementation takes.
 
-    `outputs` maps (implementation text, site, input) to the output; where it is silent the implementation
-    is correctly rounded.  An output outside the contract is a usage error.
+    `outputs` maps (implementation text, context, site, input) to the output; where it is silent the implementation
+    is correctly rounded, or as near to that as its contract allows.  An output outside the contract is a usage error.
     """
 
     values: Mapping[str, Value]
-    outputs: Mapping[tuple[str, str, Float], Float] = field(default_factory=dict)
+    outputs: Mapping[tuple[str, Context, str, Float], Float] = field(default_factory=dict)
 
 
 def evaluate(root: Term, assignment: Assignment | Mapping[str, Value]) -> Value:
@@ -69,9 +69,9 @@ def _variable(term: Term, assignment: Assignment) -> Value:
     if isinstance(sort, FloatSort):
         good = isinstance(value, Float) and value.format == sort.format
     elif isinstance(sort, BitsSort):
-        good = isinstance(value, int) and 0 <= value < (1 << sort.width)
+        good = type(value) is int and 0 <= value < (1 << sort.width)
     elif isinstance(sort, ChoiceSort):
-        good = isinstance(value, int) and 0 <= value < sort.size
+        good = type(value) is int and 0 <= value < sort.size
     else:
         good = isinstance(value, bool)
     if not good:
@@ -82,9 +82,9 @@ def _variable(term: Term, assignment: Assignment) -> Value:
 def _apply(term: Term, x: Any, assignment: Assignment) -> Float:
     implementation: Implementation
     implementation, ctx, site = term.data
-    y = assignment.outputs.get((implementation.text, site, x))
+    y = assignment.outputs.get((implementation.text, ctx, site, x))
     if y is None:
-        return correctly_rounded(implementation.function, ctx, x)
+        return implementation.default(ctx, x)
     if not implementation.contains(ctx, x, y):
         raise UsageError(f"{implementation.text} does not allow {y} at {x}")
     return y

@@ -5,13 +5,14 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 from fpsmt.errors import UsageError
+from fpsmt.terms.build import build
 from fpsmt.terms.terms import Term, postorder, var
 
 
 def substitute(root: Term, replacement: Mapping[Term, Term]) -> Term:
     """The term with every occurrence of the keys replaced, outermost first; sorts must agree.
 
-    The replacements themselves are not searched again.
+    The replacements themselves are not searched again.  What is rebuilt is simplified as the constructors do.
     """
     for old, new in replacement.items():
         if old.sort != new.sort:
@@ -23,7 +24,7 @@ def substitute(root: Term, replacement: Mapping[Term, Term]) -> Term:
         elif all(done[a] is a for a in term.args):
             done[term] = term
         else:
-            done[term] = Term(term.op, term.sort, tuple(done[a] for a in term.args), term.data)
+            done[term] = build(term.op, term.sort, tuple(done[a] for a in term.args), term.data)
     return done[root]
 
 

@@ -32,11 +32,19 @@ class FloatSort:
         return self.format.name
 
 
+MAX_WIDTH = 1 << 20  #: bits of a bit vector
+MAX_OPTIONS = 1 << 32  #: values of a choice
+
+
 @dataclass(frozen=True)
 class BitsSort:
     """Bit vectors of a width, as unsigned integers modulo 2^width."""
 
     width: int
+
+    def __post_init__(self) -> None:
+        if type(self.width) is not int or not 1 <= self.width <= MAX_WIDTH:
+            raise UsageError(f"bits[{self.width!r}]: the width is a whole number from 1 to {MAX_WIDTH}")
 
     def __str__(self) -> str:
         return f"bits[{self.width}]"
@@ -47,6 +55,10 @@ class ChoiceSort:
     """A free choice among 0 … size − 1: which tree, fused or not, how many ulps."""
 
     size: int
+
+    def __post_init__(self) -> None:
+        if type(self.size) is not int or not 1 <= self.size <= MAX_OPTIONS:
+            raise UsageError(f"choice[{self.size!r}]: there are 1 to {MAX_OPTIONS} values to choose from")
 
     def __str__(self) -> str:
         return f"choice[{self.size}]"
@@ -63,7 +75,10 @@ BOOL = BoolSort()
 
 
 class Term:
-    """A node: operator, sort, arguments and operator data (a constant, a name, a rounding context …)."""
+    """A node: operator, sort, arguments and operator data (a constant, a name, a rounding context …).
+
+    Immutable; a copy is the same object.  Build terms with the functions below, which check their arguments.
+    """
 
     __slots__ = ("__weakref__", "args", "data", "op", "sort")
     op: str
@@ -78,9 +93,27 @@ class Term:
         found = cls._interned.get(key)
         if found is None:
             found = object.__new__(cls)
-            found.op, found.sort, found.args, found.data = op, sort, args, data
+            for name, value in zip(("op", "sort", "args", "data"), (op, sort, args, data)):
+                object.__setattr__(found, name, value)
             cls._interned[key] = found
         return found
+
+    def __setattr__(self, name: str, value: object) -> None:
+        raise AttributeError(f"terms do not change: build another one instead of setting {name}")
+
+    def __delattr__(self, name: str) -> None:
+        raise AttributeError(f"terms do not change: {name} cannot be deleted")
+
+    def __copy__(self) -> Term:
+        return self
+
+    def __deepcopy__(self, memo: object) -> Term:
+        return self
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        from fpsmt.terms.json import term_from_json, term_to_json
+
+        return term_from_json, (term_to_json(self),)
 
     @property
     def format(self) -> Format:
@@ -119,6 +152,8 @@ def variables(*roots: Term) -> list[Term]:
 
 def var(name: str, sort: Sort | Format) -> Term:
     """A variable; a format stands for its float sort."""
+    if not isinstance(name, str):
+        raise UsageError(f"{name!r} is not a name of a variable")
     return Term("var", FloatSort(sort) if isinstance(sort, Format) else sort, (), name)
 
 
@@ -126,11 +161,15 @@ def const(value: Float | bool) -> Term:
     """A float or Boolean constant."""
     if isinstance(value, bool):
         return Term("const", BOOL, (), value)
+    if not isinstance(value, Float):
+        raise UsageError(f"{value!r} is not a value: give a Float or a bool (fpsmt.floats.exactly makes Floats)")
     return Term("const", FloatSort(value.format), (), value)
 
 
 def bits(width: int, value: int) -> Term:
     """A bit-vector constant, modulo 2^width."""
+    if type(value) is not int:
+        raise UsageError(f"{value!r} is not a whole number: bits are unsigned integers")
     return Term("const", BitsSort(width), (), value % (1 << width))
 
 
@@ -206,6 +245,8 @@ def apply(implementation: Implementation, ctx: Context, x: Term, site: str = "")
     the others are free at each `site`.
     """
     _floats(x)
+    if not isinstance(site, str):
+        raise UsageError(f"a site is named by text, not by {site!r}")
     if site and implementation.single_valued:
         raise UsageError(f"{implementation.text} is single-valued: it cannot differ between sites")
     return Term("apply", FloatSort(ctx.format), (x,), (implementation, ctx, site))
@@ -237,7 +278,7 @@ def ite(condition: Term, a: Term, b: Term) -> Term:
 
 def choose(choice: Term, options: Sequence[Term]) -> Term:
     """options[choice]."""
-    if not isinstance(choice.sort, ChoiceSort) or choice.sort.size != len(options):
+    if not options or not isinstance(choice.sort, ChoiceSort) or choice.sort.size != len(options):
         raise UsageError(f"{len(options)} options cannot be chosen by sort {choice.sort}")
     if any(option.sort != options[0].sort for option in options):
         raise UsageError("the options of a choice must have one sort")
@@ -246,7 +287,7 @@ def choose(choice: Term, options: Sequence[Term]) -> Term:
 
 def choice_is(choice: Term, value: int) -> Term:
     """The choice has this value."""
-    if not isinstance(choice.sort, ChoiceSort) or not 0 <= value < choice.sort.size:
+    if not isinstance(choice.sort, ChoiceSort) or type(value) is not int or not 0 <= value < choice.sort.size:
         raise UsageError(f"{value} is not a value of sort {choice.sort}")
     return Term("choice_is", BOOL, (choice,), value)
 
@@ -394,11 +435,13 @@ def shift_left(a: Term, b: Term) -> Term:
 
 def concat(*parts: Term) -> Term:
     """The parts side by side, the first on top."""
+    if not parts:
+        raise UsageError("nothing is put side by side: bit vectors have at least one bit")
     return Term("concat", BitsSort(sum(map(_width, parts))), parts)
 
 
 def extract(a: Term, high: int, low: int) -> Term:
     """Bits high … low."""
-    if not 0 <= low <= high < _width(a):
-        raise UsageError(f"bits {high}…{low} are not within {_width(a)} bits")
+    if type(high) is not int or type(low) is not int or not 0 <= low <= high < _width(a):
+        raise UsageError(f"bits {high!r}…{low!r} are not within {_width(a)} bits")
     return Term("extract", BitsSort(high - low + 1), (a,), (high, low))

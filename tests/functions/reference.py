@@ -1,4 +1,4 @@
-"""A slow second definition of correct rounding: a fixed ball of many bits, compared as rationals with the format's values."""
+"""A slow second definition of correct rounding: a fixed ball of many bits, as exact rationals."""
 
 from __future__ import annotations
 
@@ -7,7 +7,8 @@ from fractions import Fraction
 import flint
 from flint import arb, fmpq
 
-from fpsmt.floats import ulp
+from fpsmt.floats import Format, ulp
+from fpsmt.functions.function import Function
 from fpsmt.functions.registry import FUNCTIONS, function_named
 
 #: Every function and every derivative once.
@@ -33,7 +34,7 @@ def ends(y: arb) -> tuple[Fraction, Fraction]:
     return middle - radius, middle + radius
 
 
-def ball(function, x: Fraction, bits: int = BITS) -> arb:
+def ball(function: Function, x: Fraction, bits: int = BITS) -> arb:
     flint.ctx.prec, saved = bits, flint.ctx.prec
     try:
         return function.ball(arb(fmpq(x.numerator, x.denominator)))
@@ -41,13 +42,13 @@ def ball(function, x: Fraction, bits: int = BITS) -> arb:
         flint.ctx.prec = saved
 
 
-def real_value(function, x: Fraction, bits: int = BITS) -> tuple[Fraction, Fraction]:
+def real_value(function: Function, x: Fraction, bits: int = BITS) -> tuple[Fraction, Fraction]:
     """(value, value) where it is rational, else the ends of a ball."""
     value = function.exact(x)
     return (value, value) if value is not None else ends(ball(function, x, bits))
 
 
-def in_one_binade(function, fmt, x: Fraction) -> tuple[Fraction, Fraction]:
+def in_one_binade(function: Function, fmt: Format, x: Fraction) -> tuple[Fraction, Fraction]:
     """The same with as many bits as it takes for both ends to have one ulp."""
     bits = BITS
     while True:

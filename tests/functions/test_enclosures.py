@@ -14,7 +14,9 @@ from hypothesis import strategies as st
 
 from fpsmt.errors import Unsupported, UsageError
 from fpsmt.floats import (
+    Context,
     Float,
+    Format,
     all_values,
     bfloat16,
     context,
@@ -29,7 +31,7 @@ from fpsmt.floats import (
 )
 from fpsmt.functions import FUNCTIONS, constant_on, correctly_rounded, enclose, function_named, range_on
 from fpsmt.functions.enclosures import place
-from fpsmt.functions.function import ball_of, evaluate
+from fpsmt.functions.function import Ball, Function, ball_of, evaluate
 from tests.functions.reference import EVERY, ball, ends
 
 rationals = st.fractions(min_value=-12, max_value=12, max_denominator=2**30)
@@ -53,7 +55,9 @@ def test_enclosures_contain_600_bit_values(name: str, a: Fraction, b: Fraction, 
         assert ends(wide)[0] <= x and y <= ends(wide)[1]
 
 
-@pytest.mark.parametrize("x", [Fraction(3893924827815215, 1125899906842624), Fraction(1381846513289487, 70368744177664)])
+@pytest.mark.parametrize(
+    "x", [Fraction(3893924827815215, 1125899906842624), Fraction(1381846513289487, 70368744177664)]
+)
 def test_points_where_mpmath_intervals_fail(x: Fraction) -> None:
     low, high = enclose(FUNCTIONS["exp"], x, x, 53)
     a, b = ends(ball(FUNCTIONS["exp"], x, 600))
@@ -105,10 +109,10 @@ def test_difference_quotients_lie_in_the_derivative(name: str) -> None:
         low, high = ends((fb - fa) * 2**20)
         least, most = enclose(function.derivative, a, b)
         assert least <= high and low <= most, (name, a)
-        assert most - least < Fraction(1, 100) * max(1, abs(most))
+        assert most - least < max(Fraction(1), abs(most)) / 100
 
 
-def sign_on(function, low: Fraction, high: Fraction, depth: int = 0) -> int | None:
+def sign_on(function: Ball, low: Fraction, high: Fraction, depth: int = 0) -> int | None:
     """The certified sign of a function over [low, high] by subdivision."""
     y = evaluate(function, ball_of(low, high, 64), 64)
     if y > 0:
@@ -194,13 +198,13 @@ def test_records_pickle_and_print() -> None:
 
 @pytest.mark.parametrize("fmt", [float16, bfloat16, float32, float64], ids=str)
 @pytest.mark.parametrize("name", ["cos", "sqrt1p_square", "cosh", "gaussian"])
-def test_flat_at_zero(fmt, name: str) -> None:
+def test_flat_at_zero(fmt: Format, name: str) -> None:
     w = exactly(fmt, pow2(2 - fmt.precision))
     one = constant_on(FUNCTIONS[name], context(fmt), -w, w)
     assert one is not None and one.fraction == 1
 
 
-def brute(function, ctx, low: Float, high: Float) -> list[Float]:
+def brute(function: Function, ctx: Context, low: Float, high: Float) -> list[Float]:
     line = [x for x in all_values(ctx.format) if not x.is_nan and place(low) <= place(x) <= place(high)]
     return [correctly_rounded(function, ctx, x) for x in line]
 

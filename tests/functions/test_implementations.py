@@ -12,9 +12,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from fpsmt.errors import Unsupported, UsageError
-from fpsmt.floats import Float, context, exactly, float8_e4m3, float16, float32, float64, infinity, nan, ulp
+from fpsmt.floats import Float, Format, context, exactly, float8_e4m3, float16, float32, float64, infinity, nan, ulp
 from fpsmt.functions import (
     FUNCTIONS,
+    Function,
     Implementation,
     Table,
     WithinUlps,
@@ -29,13 +30,13 @@ from fpsmt.functions.enclosures import place
 from tests.functions.reference import EVERY, in_one_binade, real_value
 
 
-def finite_values(fmt) -> list[Float]:
+def finite_values(fmt: Format) -> list[Float]:
     from fpsmt.floats import all_values
 
     return list(all_values(fmt, finite=True))
 
 
-def within(function, x: Fraction, y: Fraction, distance: Fraction) -> bool:
+def within(function: Function, x: Fraction, y: Fraction, distance: Fraction) -> bool:
     """|y − f(x)| ≤ distance, with as many bits as decide it."""
     bits = 300
     while True:
@@ -49,9 +50,10 @@ def within(function, x: Fraction, y: Fraction, distance: Fraction) -> bool:
 
 @settings(max_examples=150, deadline=None)
 @given(
-    st.sampled_from(sorted(EVERY)), st.integers(0, 255),
+    st.sampled_from(sorted(EVERY)),
+    st.integers(0, 255),
     st.sampled_from([Fraction(0), Fraction(1, 2), Fraction(1), Fraction(23, 10), Fraction(6)]),
-)  # fmt: skip
+)
 def test_ulps_are_the_definition(name: str, code: int, ulps: Fraction) -> None:
     ctx, function = context("float8_e4m3:saturate"), EVERY[name]
     x = Float(float8_e4m3, code)
@@ -64,12 +66,18 @@ def test_ulps_are_the_definition(name: str, code: int, ulps: Fraction) -> None:
     want = {y for y in finite_values(float8_e4m3) if within(function, x.fraction, y.fraction, ulps * step)} | {nearest}
     got = {y for y in finite_values(float8_e4m3) if place(low) <= place(y) <= place(high)}
     if nearest in want and len(want) > 1 and want != got:
-        want = {y for y in finite_values(float8_e4m3) if place(min(want, key=place)) <= place(y) <= place(max(want, key=place))}
+        want = {
+            y
+            for y in finite_values(float8_e4m3)
+            if place(min(want, key=place)) <= place(y) <= place(max(want, key=place))
+        }
     assert got == want
 
 
 @settings(max_examples=100, deadline=None)
-@given(st.sampled_from(["exp", "tanh", "sigmoid", "gelu", "sin", "erf"]), st.floats(-30, 30, width=32), st.integers(1, 12))
+@given(
+    st.sampled_from(["exp", "tanh", "sigmoid", "gelu", "sin", "erf"]), st.floats(-30, 30, width=32), st.integers(1, 12)
+)
 def test_float32_ulps_end_where_they_should(name: str, x: float, k: int) -> None:
     ctx, point = context(float32), exactly(float32, x)
     real = in_one_binade(FUNCTIONS[name], float32, point.fraction)
@@ -98,7 +106,9 @@ def test_overflow_in_ulps() -> None:
     low, high = implementation_named("exp:ulps=20").allowed(context(float16), x)
     assert low.is_finite and high.is_infinite
     assert implementation_named("exp:ulps=20").allowed(context("float16:saturate"), x)[1].fraction == 65504
-    assert implementation_named("exp:ulps=3").allowed(context(float16), exactly(float16, 20.0)) == (infinity(float16),) * 2
+    assert (
+        implementation_named("exp:ulps=3").allowed(context(float16), exactly(float16, 20.0)) == (infinity(float16),) * 2
+    )
     with pytest.raises(Unsupported, match="from far beyond"):
         implementation_named("exp:ulps=2000").allowed(context(float16), exactly(float16, 1000.0))
 
@@ -129,9 +139,7 @@ def test_clamp_and_pieces() -> None:
     assert clamped.allowed(ctx, exactly(float32, 30.0))[1].fraction == 1
     assert implementation_named("tanh:ulps=4").allowed(ctx, exactly(float32, 30.0))[1].fraction > 1
     pieces = implementation_named("sigmoid:ulps=3 on -1..18; ulps=306 on -6..-1; error=2^-22")
-    widths = [
-        place(b) - place(a) for a, b in (pieces.allowed(ctx, exactly(float32, v)) for v in (0.5, -1.0, -3.0))
-    ]
+    widths = [place(b) - place(a) for a, b in (pieces.allowed(ctx, exactly(float32, v)) for v in (0.5, -1.0, -3.0))]
     assert widths[0] == widths[1] == 5 and widths[2] == 611
     low, high = pieces.allowed(ctx, exactly(float32, -17.0))
     assert low.fraction < 0 < high.fraction
@@ -146,7 +154,9 @@ def test_tables_as_contracts() -> None:
     outputs = tuple(int(c) for c in encode(float8_e4m3, table(FUNCTIONS["tanh"], ctx)))
     implementation = Implementation(FUNCTIONS["tanh"], Table(float8_e4m3, float8_e4m3, outputs))
     low, high = allowed_tables(implementation, ctx)
-    assert np.array_equal(low, high, equal_nan=True) and np.array_equal(low, table(FUNCTIONS["tanh"], ctx), equal_nan=True)
+    assert np.array_equal(low, high, equal_nan=True) and np.array_equal(
+        low, table(FUNCTIONS["tanh"], ctx), equal_nan=True
+    )
     assert implementation_from_json(json.loads(json.dumps(implementation.to_json()))) == implementation
     with pytest.raises(UsageError, match="says nothing about float16"):
         implementation.allowed(ctx, exactly(float16, 0.5))
@@ -155,10 +165,18 @@ def test_tables_as_contracts() -> None:
 
 
 TEXTS = [
-    "tanh", "tanh:ulps=2", "tanh:floats=1", "tanh:ulps=2:monotone", "exp:ulps=9/2:any-value", "gelu:error=1/1024",
-    "tanh:ulps=2:range=-1..1", "relu:range=..6", "sigmoid:ulps=3 on -1..18; rounded on ..-6; error=1/4194304",
-    "leaky_relu(1/5):floats=2", "tanh':ulps=1",
-]  # fmt: skip
+    "tanh",
+    "tanh:ulps=2",
+    "tanh:floats=1",
+    "tanh:ulps=2:monotone",
+    "exp:ulps=9/2:any-value",
+    "gelu:error=1/1024",
+    "tanh:ulps=2:range=-1..1",
+    "relu:range=..6",
+    "sigmoid:ulps=3 on -1..18; rounded on ..-6; error=1/4194304",
+    "leaky_relu(1/5):floats=2",
+    "tanh':ulps=1",
+]
 
 
 @pytest.mark.parametrize("text", TEXTS)
@@ -172,10 +190,16 @@ def test_text_and_json_round_trip(text: str) -> None:
 @pytest.mark.parametrize(
     ("text", "message"),
     [
-        ("tanh:ulps=-1", "at least 0"), ("tanh:ulps=2:floats=1", "two contracts"), ("tanh:ulps=x", "cannot read"), ("foo:ulps=1", "unknown"),
-        ("tanh:range=1..-1", "empty"), ("tanh:range=3", "LO..HI"), ("tanh:ulps=inf", "finite"), ("tanh:floats=1.5", "cannot read"),
+        ("tanh:ulps=-1", "at least 0"),
+        ("tanh:ulps=2:floats=1", "two contracts"),
+        ("tanh:ulps=x", "cannot read"),
+        ("foo:ulps=1", "unknown"),
+        ("tanh:range=1..-1", "empty"),
+        ("tanh:range=3", "LO..HI"),
+        ("tanh:ulps=inf", "finite"),
+        ("tanh:floats=1.5", "cannot read"),
     ],
-)  # fmt: skip
+)
 def test_text_errors(text: str, message: str) -> None:
     with pytest.raises(UsageError, match=message):
         implementation_named(text)
@@ -185,10 +209,18 @@ def test_json_errors() -> None:
     with pytest.raises(UsageError, match="missing"):
         implementation_from_json({"function": "tanh"})
     with pytest.raises(UsageError, match="unknown contract"):
-        implementation_from_json({"function": "tanh", "contract": {"kind": "magic"}, "single_valued": True, "monotone": False})
+        implementation_from_json(
+            {"function": "tanh", "contract": {"kind": "magic"}, "single_valued": True, "monotone": False}
+        )
 
 
-VECTOR_TEXTS = [":ulps=2", ":floats=1", ":ulps=23/10:range=-1..1", ":error=1/10", ":ulps=1 on ..-1; floats=3 on -1..1/2; ulps=3"]
+VECTOR_TEXTS = [
+    ":ulps=2",
+    ":floats=1",
+    ":ulps=23/10:range=-1..1",
+    ":error=1/10",
+    ":ulps=1 on ..-1; floats=3 on -1..1/2; ulps=3",
+]
 
 
 @pytest.mark.parametrize("spec", ["float16", "bfloat16:RTZ", "float8_e4m3:flush:RTP", "float8_e5m2fnuz:nan"])
@@ -203,7 +235,10 @@ def test_vectors_are_the_scalar_path(spec: str, tail: str) -> None:
         for x, a, b in zip(points, low, high):
             for want, got in zip(implementation.allowed(ctx, x), (a, b)):
                 number = float(want)
-                assert (number == got and np.signbit(number) == np.signbit(got)) or (want.is_nan and np.isnan(got)), (name, x)
+                assert (number == got and np.signbit(number) == np.signbit(got)) or (want.is_nan and np.isnan(got)), (
+                    name,
+                    x,
+                )
 
 
 def test_wide_formats_go_through_the_scalar_path() -> None:

@@ -52,7 +52,7 @@ def test_the_five_modes_agree_with_each_other(name: str, x: float) -> None:
     down, up = y[Mode.RTN], y[Mode.RTP]
     assert all(v in (down, up) for v in y.values())
     exact = function.exact(point.fraction)
-    low, high = (exact, exact) if exact is not None else ends(ball(function, point.fraction, 600))
+    low, high = (exact, exact) if exact is not None else ends(ball(function, point.fraction, 4000))
     if up.is_finite and down.is_finite:
         assert down.fraction <= low and high <= up.fraction
         assert up.ordinal - down.ordinal <= 1
@@ -87,17 +87,34 @@ def test_extreme_float64_inputs_are_decided(name: str) -> None:
 @pytest.mark.parametrize(
     ("name", "x", "mode", "want"),
     [
-        ("tanh", 2.0**-1074, "RTZ", 0.0), ("tanh", 2.0**-1074, "RTP", 2.0**-1074), ("tanh", 1e308, "RTZ", 1 - 2.0**-53),
-        ("tanh", 1e308, "RNE", 1.0), ("exp", 1e308, "RTZ", 1.7976931348623157e308), ("exp", 1e308, "RNE", math.inf),
-        ("exp", -1e308, "RTP", 2.0**-1074), ("exp", -1e308, "RNE", 0.0), ("sigmoid", -1e308, "RTP", 2.0**-1074),
-        ("sigmoid", 1e308, "RTN", 1 - 2.0**-53), ("exp", 2.0**-1074, "RTP", 1 + 2.0**-52), ("cos", 2.0**-1074, "RTZ", 1 - 2.0**-53),
-        ("cosh", 2.0**-1074, "RTP", 1 + 2.0**-52), ("gelu", 2.0**-1074, "RNE", 2.0**-1074), ("gelu", -(2.0**-1074), "RNE", -0.0),
-        ("gelu", -1e308, "RNE", -0.0), ("gelu", -1e308, "RTN", -(2.0**-1074)), ("gelu", 1e308, "RTZ", 9.999999999999998e307),
-        ("softplus", 1e308, "RTP", 1.0000000000000002e308), ("elu", -1e308, "RTP", -1 + 2.0**-53), ("mish", -1e308, "RTZ", -0.0),
-        ("log", 2.0**-1074, "RNE", -744.4400719213812), ("sqrt1p_square", 1e308, "RTP", 1.0000000000000002e308),
-        ("gelu'", 745.0, "RTP", 1 + 2.0**-52), ("swish'", -1e5, "RTN", -(2.0**-1074)), ("gaussian'", 1e200, "RTN", -(2.0**-1074)),
+        ("tanh", 2.0**-1074, "RTZ", 0.0),
+        ("tanh", 2.0**-1074, "RTP", 2.0**-1074),
+        ("tanh", 1e308, "RTZ", 1 - 2.0**-53),
+        ("tanh", 1e308, "RNE", 1.0),
+        ("exp", 1e308, "RTZ", 1.7976931348623157e308),
+        ("exp", 1e308, "RNE", math.inf),
+        ("exp", -1e308, "RTP", 2.0**-1074),
+        ("exp", -1e308, "RNE", 0.0),
+        ("sigmoid", -1e308, "RTP", 2.0**-1074),
+        ("sigmoid", 1e308, "RTN", 1 - 2.0**-53),
+        ("exp", 2.0**-1074, "RTP", 1 + 2.0**-52),
+        ("cos", 2.0**-1074, "RTZ", 1 - 2.0**-53),
+        ("cosh", 2.0**-1074, "RTP", 1 + 2.0**-52),
+        ("gelu", 2.0**-1074, "RNE", 2.0**-1074),
+        ("gelu", -(2.0**-1074), "RNE", -0.0),
+        ("gelu", -1e308, "RNE", -0.0),
+        ("gelu", -1e308, "RTN", -(2.0**-1074)),
+        ("gelu", 1e308, "RTZ", 9.999999999999998e307),
+        ("softplus", 1e308, "RTP", 1.0000000000000002e308),
+        ("elu", -1e308, "RTP", -1 + 2.0**-53),
+        ("mish", -1e308, "RTZ", -0.0),
+        ("log", 2.0**-1074, "RNE", -744.4400719213812),
+        ("sqrt1p_square", 1e308, "RTP", 1.0000000000000002e308),
+        ("gelu'", 745.0, "RTP", 1 + 2.0**-52),
+        ("swish'", -1e5, "RTN", -(2.0**-1074)),
+        ("gaussian'", 1e200, "RTN", -(2.0**-1074)),
     ],
-)  # fmt: skip
+)
 def test_known_extremes(name: str, x: float, mode: str, want: float) -> None:
     got = correctly_rounded(function_named(name), context(float64, mode), exactly(float64, x))
     assert same(float(got), want), got
@@ -106,14 +123,39 @@ def test_known_extremes(name: str, x: float, mode: str, want: float) -> None:
 @pytest.mark.parametrize(
     ("name", "x", "want"),
     [
-        ("sqrt1p_square", 0.75, 1.25), ("sqrt1p_square'", 0.75, 0.6), ("sqrt", 2.25, 1.5), ("sqrt'", 0.25, 1.0), ("log", 1.0, 0.0),
-        ("tanh", -0.0, -0.0), ("relu", -0.0, 0.0), ("relu", -3.0, 0.0), ("cos'", 0.0, -0.0), ("sqrt", -0.0, -0.0), ("log", -0.0, -math.inf),
-        ("sqrt", -1.0, math.nan), ("log", -1.0, math.nan), ("sin", math.inf, math.nan), ("elu'", 0.0, 1.0), ("relu'", 0.0, 0.0),
-        ("step", 0.0, 1.0), ("step'", 0.0, 0.0), ("gelu'", 0.0, 0.5), ("swish'", 0.0, 0.5), ("sigmoid'", 0.0, 0.25), ("tanh'", 0.0, 1.0),
-        ("mish'", 0.0, 0.6), ("gelu", -math.inf, -0.0), ("tanh", math.inf, 1.0), ("leaky_relu", -1.0, -0.01), ("softplus", -math.inf, 0.0),
-        ("selu'", 0.0, 1.0507009873554805), ("leaky_relu'", 0.0, 0.01), ("log'", -0.0, math.inf), ("identity", -0.0, -0.0),
+        ("sqrt1p_square", 0.75, 1.25),
+        ("sqrt1p_square'", 0.75, 0.6),
+        ("sqrt", 2.25, 1.5),
+        ("sqrt'", 0.25, 1.0),
+        ("log", 1.0, 0.0),
+        ("tanh", -0.0, -0.0),
+        ("relu", -0.0, 0.0),
+        ("relu", -3.0, 0.0),
+        ("cos'", 0.0, -0.0),
+        ("sqrt", -0.0, -0.0),
+        ("log", -0.0, -math.inf),
+        ("sqrt", -1.0, math.nan),
+        ("log", -1.0, math.nan),
+        ("sin", math.inf, math.nan),
+        ("elu'", 0.0, 1.0),
+        ("relu'", 0.0, 0.0),
+        ("step", 0.0, 1.0),
+        ("step'", 0.0, 0.0),
+        ("gelu'", 0.0, 0.5),
+        ("swish'", 0.0, 0.5),
+        ("sigmoid'", 0.0, 0.25),
+        ("tanh'", 0.0, 1.0),
+        ("mish'", 0.0, 0.6),
+        ("gelu", -math.inf, -0.0),
+        ("tanh", math.inf, 1.0),
+        ("leaky_relu", -1.0, -0.01),
+        ("softplus", -math.inf, 0.0),
+        ("selu'", 0.0, 1.0507009873554805),
+        ("leaky_relu'", 0.0, 0.01),
+        ("log'", -0.0, math.inf),
+        ("identity", -0.0, -0.0),
     ],
-)  # fmt: skip
+)
 def test_exact_and_special_values(name: str, x: float, want: float) -> None:
     assert same(float(correctly_rounded(function_named(name), context(float64), exactly(float64, x))), want)
 
@@ -148,7 +190,9 @@ def test_overflow_and_subnormal_rules() -> None:
     assert correctly_rounded(FUNCTIONS["exp"], context("float16:nan"), x).is_nan
     low = exactly(float16, -10.0)  # e^-10 = 4.54e-5 is subnormal
     assert correctly_rounded(FUNCTIONS["exp"], context("float16:flush"), low) == Float(float16, 0)
-    assert correctly_rounded(FUNCTIONS["tanh"], context("float16:flush-inputs"), -from_ordinal(float16, 5)) == Float(float16, 0x8000)
+    assert correctly_rounded(FUNCTIONS["tanh"], context("float16:flush-inputs"), -from_ordinal(float16, 5)) == Float(
+        float16, 0x8000
+    )
 
 
 def test_registry_errors_list_the_names() -> None:

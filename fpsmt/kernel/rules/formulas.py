@@ -13,6 +13,7 @@ from fpsmt.claims.formulas import ForAll, assignment_to_json
 from fpsmt.errors import EvidenceError, Unsupported
 from fpsmt.floats import Float
 from fpsmt.floats.vector import decode, embeds
+from fpsmt.functions import CorrectlyRounded
 from fpsmt.kernel.kernel import Fails, Holds, Open, Outcome, rule
 from fpsmt.kernel.trust import VECTOR
 from fpsmt.smt import Answer, solve
@@ -75,7 +76,7 @@ def exhausted(claim: Claim, data: Mapping[str, Json], premises: Sequence[Claim])
     if total > MAX_POINTS:
         return Open(f"{total} assignments are too many to exhaust: the limit is 2^34", "let a solver decide it")
     for term in postorder(condition):
-        if term.op == "apply" and not term.data[0].is_correctly_rounded:
+        if term.op == "apply" and not isinstance(term.data[0].contract, CorrectlyRounded):
             return Open(f"{term.data[0].text} is not one function: its outputs cannot be exhausted")
         if isinstance(term.sort, FloatSort) and not embeds(term.sort.format):
             return Open(f"values of {term.sort.format} cannot be held in arrays")
