@@ -2,31 +2,39 @@
 PYTHON ?= python3
 VENV := .venv
 RUN := $(VENV)/bin
-STAMP := $(VENV)/.ready
+READY := $(VENV)/.ready-to-prove
+TESTABLE := $(VENV)/.ready-to-test
+PIP = $(RUN)/python -m pip install --quiet --disable-pip-version-check --editable
 
 .PHONY: prove prove-all test bench lint clean
 
-$(STAMP): pyproject.toml
-	$(PYTHON) -c 'import sys; sys.exit("fpsmt needs Python 3.11 or newer, not %d.%d" % sys.version_info[:2] if sys.version_info < (3, 11) else 0)'
-	$(PYTHON) -m venv $(VENV)
-	$(RUN)/python -m pip install --quiet --disable-pip-version-check --editable '.[test]'
-	touch $(STAMP)
+$(READY): pyproject.toml
+	@$(PYTHON) -c 'import sys; sys.exit("fpsmt needs Python 3.11 or newer, not %d.%d: make PYTHON=…" % sys.version_info[:2] if sys.version_info < (3, 11) else 0)'
+	@echo "Installing fpsmt and the solvers into $(VENV): a few minutes, once." >&2
+	@$(PYTHON) -m venv $(VENV)
+	@$(PIP) '.[solvers]'
+	@touch $@
 
-prove: $(STAMP)
-	$(RUN)/fpsmt prove
+$(TESTABLE): $(READY)
+	@echo "Installing the tools for tests into $(VENV): a few minutes, once." >&2
+	@$(PIP) '.[test]'
+	@touch $@
 
-prove-all: $(STAMP)
-	$(RUN)/fpsmt prove --all --timeout 3600
+prove: $(READY)
+	@$(RUN)/fpsmt prove
 
-test: $(STAMP) lint
+prove-all: $(READY)
+	@$(RUN)/fpsmt prove --all --timeout 3600
+
+test: $(TESTABLE) lint
 	$(RUN)/pytest -n 2 --dist worksteal
 
-lint: $(STAMP)
+lint: $(TESTABLE)
 	$(RUN)/ruff check .
 	$(RUN)/mypy
 
-bench: $(STAMP)
-	$(RUN)/python -m benchmarks
+bench: $(READY)
+	@$(RUN)/python -m benchmarks $(NAME)
 
 clean:
 	rm -rf $(VENV) build *.egg-info fpsmt-results

@@ -18,18 +18,24 @@ from fpsmt.commands.check import check_command
 from fpsmt.commands.common import INTERNAL, INTERRUPTED, PROVED, REFUTED, USAGE, say, silence
 from fpsmt.commands.prove import prove_command
 from fpsmt.commands.replay import replay_command
+from fpsmt.commands.reveal import reveal_command
 from fpsmt.commands.sum import sum_command
 from fpsmt.errors import EvidenceError, InternalError, Unsupported, UsageError
 
-app = typer.Typer(add_completion=False, rich_markup_mode=None, pretty_exceptions_enable=False)
+HELP = {"help_option_names": ["--help", "-h"]}
+
+app = typer.Typer(
+    add_completion=False, rich_markup_mode=None, pretty_exceptions_enable=False, context_settings=HELP
+)
 
 # negative numbers are terms, not options
-app.command("sum", context_settings={"ignore_unknown_options": True})(sum_command)
-app.command("prove")(prove_command)
-app.command("replay")(replay_command)
-app.command("check")(check_command)
+app.command("sum", context_settings={**HELP, "ignore_unknown_options": True})(sum_command)
+app.command("prove", context_settings=HELP)(prove_command)
+app.command("replay", context_settings=HELP)(replay_command)
+app.command("check", context_settings=HELP)(check_command)
+app.command("reveal", context_settings=HELP)(reveal_command)
 
-COMMANDS = ("prove", "sum", "replay", "check")
+COMMANDS = ("prove", "sum", "replay", "check", "reveal")
 
 
 def _version(wanted: bool) -> None:
@@ -54,7 +60,10 @@ def _root(
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Runs the command line and returns its exit code."""
-    for stream in (sys.stdout, sys.stderr):
+    for name in ("stdout", "stderr"):
+        if getattr(sys, name) is None:  # closed by whoever started us
+            setattr(sys, name, open(os.devnull, "w"))  # noqa: SIM115
+        stream = getattr(sys, name)
         if hasattr(stream, "reconfigure"):
             stream.reconfigure(errors="replace")
     given = list(sys.argv[1:] if arguments is None else arguments)
@@ -76,6 +85,12 @@ def main(arguments: Sequence[str] | None = None) -> int:
     except EvidenceError as error:
         say(str(error))
         return REFUTED
+    except OSError as error:
+        if error.filename is not None:  # not a stream, and all files are opened with their errors handled
+            return _failed(error)
+        silence()
+        say(f"the output cannot be written: {error.strerror or error}")
+        return USAGE
     except Exception as error:
         return _failed(error)
 

@@ -233,6 +233,12 @@ def indicator(claim: ForAll, options: Options, fmt: Format, sign: str, case: str
         return Unknown(claim, str(failed))
 
 
+@proof("B-indicator-exhausted")
+def exhausted(claim: ForAll, options: Options, **case: object) -> Verdict:
+    """Every z at every listed x."""
+    return decide(claim, options, only="exhaust")
+
+
 @proof("B-indicator-wrong-scale")
 def wrong_scale(claim: ForAll, options: Options, **case: object) -> Verdict:
     """A search, then solvers, find an input."""

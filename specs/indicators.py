@@ -8,9 +8,22 @@ z ranges over [−M, M] and x over [−M, M], M = 2^(emax − 2), split by the e
 from dataclasses import replace
 
 from fpsmt.claims import ForAll, cases, spec
-from fpsmt.constructions.indicators import CASES, SIGNS, block_for, is_indicator
-from fpsmt.floats import Format, bfloat16, context, exactly, float8_e4m3, float8_e5m2, float16, float32, float64
-from fpsmt.terms import BitsSort, Term, const, from_bits, mul, var
+from fpsmt.constructions.indicators import CASES, SIGNS, block_for, domain_bound, is_indicator
+from fpsmt.floats import (
+    Float,
+    Format,
+    bfloat16,
+    context,
+    exactly,
+    float8_e4m3,
+    float8_e5m2,
+    float16,
+    float32,
+    float64,
+    from_ordinal,
+    pow2,
+)
+from fpsmt.terms import BitsSort, ChoiceSort, Term, bits, bits_add, choose, concat, const, from_bits, mul, neg, var
 
 SOURCE = "arXiv 2605.01702, released threshold blocks (weights as published)"
 
@@ -33,6 +46,30 @@ def indicator(fmt: Format, sign: str, case: str) -> ForAll:
     """
     ctx, code, x = context(fmt), *codes(fmt)
     statement = f"|z| {case}, z {sign}, |x| ≤ M ⇒ network(x; z) = 1[x ≥ z] in {fmt}"
+    return ForAll(statement, is_indicator(ctx, sign, case, code, x))
+
+
+def landmarks(fmt: Format) -> list[Float]:
+    """±0, all powers of two up to M with their neighbours, of both signs."""
+    top = domain_bound(fmt)
+    powers = [exactly(fmt, pow2(e)) for e in range(fmt.emin - fmt.fraction_bits, fmt.emax - 1)]
+    places = sorted({p.ordinal + d for p in powers for d in (-1, 0, 1) if p.ordinal + d <= top.ordinal})
+    positive = [from_ordinal(fmt, place) for place in places]
+    return positive + [-x for x in positive]
+
+
+@spec("B-indicator-exhausted", source=SOURCE, cases=cases(fmt=[float16], sign=SIGNS, case=CASES))
+def indicator_exhausted(fmt: Format, sign: str, case: str) -> ForAll:
+    """The same where x is one of the seven floats around z, ±0, ±M, or ± a power of two or its neighbour.
+
+    Few enough to try them all, without a solver: for every z in [−M, M].
+    """
+    ctx, magnitude, pick = context(fmt), var("magnitude of z", BitsSort(fmt.bits - 1)), "which x"
+    code = concat(bits(1, 0), magnitude)
+    near = [from_bits(fmt, bits_add(code, bits(fmt.bits, d))) for d in range(-3, 4)]
+    points = [*(near if sign == "positive" else map(neg, near)), *map(const, landmarks(fmt))]
+    x = choose(var(pick, ChoiceSort(len(points))), points)
+    statement = f"|z| {case}, z {sign}, x near z or near a power of two ⇒ network(x; z) = 1[x ≥ z] in {fmt}"
     return ForAll(statement, is_indicator(ctx, sign, case, code, x))
 
 

@@ -79,16 +79,20 @@ _KINDS: dict[str, type[Claim]] = {}
 
 def claim_kind(cls: type[Claim]) -> type[Claim]:
     """Class decorator: registers the kind for reading from files."""
+    known = _KINDS.get(cls.kind)
+    if known is not None and (known.__module__, known.__qualname__) != (cls.__module__, cls.__qualname__):
+        raise UsageError(f"two kinds of claims are named {cls.kind!r}: {known.__qualname__} and {cls.__qualname__}")
     _KINDS[cls.kind] = cls
     return cls
 
 
 def claim_from_json(data: Json) -> Claim:
     """The claim written by `Claim.to_json`; a usage error when it is not one."""
-    if not isinstance(data, Mapping) or data.get("kind") not in _KINDS:
+    if not isinstance(data, Mapping) or not isinstance(data.get("kind"), str) or data["kind"] not in _KINDS:
         known = ", ".join(sorted(_KINDS))
         raise UsageError(f"not a claim: its kind must be one of {known}")
     try:
         return _KINDS[data["kind"]].from_fields({k: v for k, v in data.items() if k != "kind"})
-    except (KeyError, TypeError, ValueError, AttributeError, IndexError) as error:
-        raise UsageError(f"the claim of kind {data['kind']!r} cannot be read: {error}") from error
+    except (KeyError, TypeError, ValueError, AttributeError, IndexError, ArithmeticError, RecursionError) as error:
+        why = f"{error}" if isinstance(error, UsageError) else f"{error!r}"
+        raise UsageError(f"the claim of kind {data['kind']!r} cannot be read: {why}") from error

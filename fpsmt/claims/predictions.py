@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 from fpsmt.claims.claim import Claim, Json, Replay, claim_kind
@@ -74,7 +75,14 @@ class PredictionInvariant(Claim):
                     raise UsageError(f"an execution is given for {name!r}, which is not an affine node")
 
     def __eq__(self, other: object) -> bool:
-        return isinstance(other, PredictionInvariant) and self.hash == other.hash
+        return isinstance(other, PredictionInvariant) and self.hash == other.hash and self._records == other._records
+
+    @cached_property
+    def _records(self) -> list[Any]:
+        """What the JSON only names: contexts, formats, implementations."""
+        names = ("format", "context", "formats", "implementation")
+        nodes = [[getattr(node, name, None) for name in names] for node in self.network.nodes]
+        return [nodes, [v.format for v in self.inputs[0]], self.executions]
 
     def __hash__(self) -> int:
         return hash(self.hash)

@@ -104,6 +104,10 @@ class Printer:
         except BrokenPipeError:
             self.closed = True
             silence()
+        except OSError as error:
+            self.closed = True
+            silence()
+            raise UsageError(f"the output cannot be written: {error.strerror or error}") from None
 
 
 # -- results ------------------------------------------------------------------------------------------------

@@ -43,6 +43,9 @@ def prove_command(
     targets: Annotated[
         list[str] | None, typer.Argument(metavar="PATH|SPEC-ID", help="Proof scripts, folders of them, or specs.")
     ] = None,
+    case: Annotated[
+        str, typer.Option("--case", metavar="WORDS", help="Only the cases whose names have all these words.")
+    ] = "",
     everything: Annotated[bool, typer.Option("--all", help="Also the cases that take long.")] = False,
     listing: Annotated[bool, typer.Option("--list", help="Say what would be proved, and prove nothing.")] = False,
     progress: Annotated[bool, typer.Option("--progress", help="Progress on stderr even if it is no terminal.")] = False,
@@ -59,7 +62,7 @@ def prove_command(
     are only unknown.  Ctrl-C stops within two seconds and keeps what is done.
     """
     processes = check_limits(timeout, jobs)
-    obligations = _load(list(targets or []), everything)
+    obligations = _chosen(_load(list(targets or []), everything), case)
     saver = Saver.of("prove", json_to, out, no_save or listing)
     if listing:
         return _list(obligations, saver)
@@ -69,6 +72,8 @@ def prove_command(
 def _load(targets: Sequence[str], everything: bool) -> list[Obligation]:
     from fpsmt.proving import load
 
+    if not all(target.strip() for target in targets):
+        raise UsageError("an empty word: name a proof script, a folder of them, or a spec")
     try:
         found = load(targets, everything)
     except FpsmtError:
@@ -81,6 +86,15 @@ def _load(targets: Sequence[str], everything: bool) -> list[Obligation]:
         raise UsageError(f"loading the proof scripts failed at {at}: {type(error).__name__}: {error}") from error
     if not found:
         raise UsageError(f"nothing to prove in {' '.join(targets) or 'proofs/'}: no script there discharges a spec")
+    return found
+
+
+def _chosen(obligations: list[Obligation], case: str) -> list[Obligation]:
+    """Those whose case has all these words in its name."""
+    words = set(case.split())
+    found = [o for o in obligations if words <= set(o.case.name.split())]
+    if not found:
+        raise UsageError(f"--case {case!r}: none of the {len(obligations)} cases has these words; see --list")
     return found
 
 

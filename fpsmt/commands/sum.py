@@ -5,9 +5,8 @@ from __future__ import annotations
 import difflib
 import hashlib
 import json
-import math
+import re
 import time
-from collections import Counter
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
@@ -26,14 +25,14 @@ from fpsmt.commands.common import (
     say,
     time_limit,
 )
-from fpsmt.errors import FpsmtError, Unsupported, UsageError
+from fpsmt.errors import Unsupported, UsageError
 
 if TYPE_CHECKING:
     from fpsmt.floats import Context, Float, Format
     from fpsmt.networks.executions import Execution
     from fpsmt.networks.outcomes import Sum
 
-MAX_SPLITS = 20_000_000  #: of the terms; more take hours, and more memory than there is
+LONG = 40  #: characters of a number that are shown
 NARROWER = "narrow --order, or ask for fewer terms"
 OPTIONS = [
     "--format", "--order", "--fma", "--accumulator", "--products", "--bias", "--bias-place", "--dot", "--exact",
@@ -44,7 +43,10 @@ OPTIONS = [
 def sum_command(
     values: Annotated[list[str] | None, typer.Argument(metavar="V", help="The terms, or .npy files of terms.")] = None,
     format: Annotated[
-        str, typer.Option("--format", metavar="F", help="Format and rounding, e.g. float16 or float8_e4m3fn:saturate.")
+        str,
+        typer.Option(
+            "--format", metavar="F", help="Format and rounding, e.g. float16 or float8_e4m3fn:saturate.  Required."
+        ),
     ] = "",
     order: Annotated[
         str,
@@ -75,19 +77,19 @@ def sum_command(
 
     Numbers: decimals, hex floats (0x1.8p3), powers (2^-24), quotients (1/3), inf, nan, -0.
 
+    \b
     Examples:
-
       fpsmt sum --format float16 --order sequential 32000 32000 -32000
-
       fpsmt sum --format float32 --fma any --dot 1,0x1.0008p0 -0x1.001p0,0x1.0008p0
     """
     check_limits(timeout, jobs)
     terms = list(values or [])
     for word in terms:
-        if word.startswith("--"):
+        if word.startswith("--") or re.fullmatch(r"-[a-zA-Z]", word):
             name = word.partition("=")[0]
             close = difflib.get_close_matches(name, OPTIONS, 1, 0.75)
-            raise UsageError(f"no such option {name}" + (f": did you mean {close[0]}?" if close else ""))
+            known = f"did you mean {close[0]}?" if close else "see fpsmt sum --help"
+            raise UsageError(f"no such option {name}: {known}")
     if not format:
         raise UsageError("sum needs --format, e.g. --format float16")
     execution = _execution(order, fma, accumulator, products, bias_place)
@@ -183,13 +185,15 @@ class _Reader:
         value, same = value_of(self.format, written, x)
         if not same:
             if self.exact:
-                raise UsageError(f"{where}: {written} is not a value of {self.format}; the nearest is {value!r}")
+                shown = f"{written:.{LONG}}"
+                raise UsageError(f"{where}: {shown} is not a value of {self.format}; the nearest is {value!r}")
             self.rounded.append((written, value))
         return value
 
     def tell(self) -> None:
         """A note for each number that was rounded; the first three in full."""
         for written, value in self.rounded[:3]:
+            written = written if len(written) <= LONG else written[: LONG - 3] + "..."
             say(f"note: {written} is not a value of {self.format}: rounded to nearest, {value.decimal} = {value.hex}")
         if len(self.rounded) > 3:
             say(f"note: {len(self.rounded) - 3} more numbers were rounded to nearest; --exact refuses them")
@@ -206,19 +210,13 @@ def _run(problem: Sum, saver: Saver, timeout: float, trees: bool) -> int:
     from fpsmt.networks.trees import tree_to_json
 
     start = time.monotonic()
-    splits = _splits(problem)
-    if splits > MAX_SPLITS:
-        why = f"the exact set of outcomes needs {splits:.1e} splits of the terms: at most {MAX_SPLITS:.0e} are tried"
-        return _unknown(problem, saver, start, why, NARROWER)
     try:
         with time_limit(timeout), Progress(f"summing {problem.n} terms in every allowed order"):
             proved = outcomes(problem)
     except TimeLimit:
         why, what = f"the time limit of {timeout:g} s was passed", "raise --timeout or narrow --order"
         return _unknown(problem, saver, start, why, what)
-    except (UsageError, Unsupported) as error:
-        if not _too_large(error):
-            raise
+    except Unsupported as error:
         return _unknown(problem, saver, start, str(error), NARROWER)
     view: OutcomesView = show_outcomes(proved)
     data = {
@@ -253,25 +251,6 @@ def _save(problem: Sum, saver: Saver, view: Any, key: str, data: dict[str, Any])
     if path is not None:
         text = script(problem, view.outcomes, data["claim"]["text"])
         saver.save_script(path.with_suffix(".py"), text, "every outcome")
-
-
-def _splits(problem: Sum) -> int:
-    """How many splits of multisets of terms into two an exact set over all trees has to look at.
-
-    ∏ (c + 1)(c + 2)/2 over the kinds of equal terms, c of each; 0 for families with fewer trees.
-    """
-    from fpsmt.networks.orders import AnyOrder, Depth, Union
-
-    order = problem.execution.order
-    parts = order.parts if isinstance(order, Union) else (order,)
-    if not any(isinstance(part, AnyOrder | Depth) for part in parts):
-        return 0
-    return math.prod((c + 1) * (c + 2) // 2 for c in Counter(problem.terms).values())
-
-
-def _too_large(error: FpsmtError) -> bool:
-    """The exact set was given up, in distinction from a malformed request."""
-    return isinstance(error, Unsupported) or "the exact set of outcomes needs more than" in str(error)
 
 
 def _unknown(problem: Sum, saver: Saver, start: float, reason: str, next_step: str) -> int:

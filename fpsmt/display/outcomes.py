@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from fractions import Fraction
 from html import escape
@@ -25,13 +26,14 @@ SHORT_TREE = 60  #: lines of a tree that is shown unasked
 def machine_word(value: Float) -> str:
     """A word that Python's ``float`` reads as exactly this value, else a hex float.
 
-    >>> from fpsmt.floats import exactly, float32, ieee, pow2
-    >>> machine_word(exactly(float32, pow2(-26))), machine_word(exactly(ieee(15, 64), pow2(-5000)))
-    ('1.4901161193847656e-08', '0x1p-5000')
+    >>> from fpsmt.floats import exactly, ieee, pow2
+    >>> [machine_word(exactly(ieee(15, 64), pow2(e))) for e in (-26, -5000, 5000)]
+    ['1.4901161193847656e-08', '0x1p-5000', '0x1p+5000']
     """
-    if value.is_finite and not value.is_zero and Fraction(float(value)) != value.fraction:
+    x = float(value)
+    if value.is_finite and not value.is_zero and (math.isinf(x) or Fraction(x) != value.fraction):
         return value.hex
-    return repr(float(value))
+    return repr(x)
 
 
 @dataclass(frozen=True)

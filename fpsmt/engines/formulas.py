@@ -9,7 +9,7 @@ import numpy as np
 from fpsmt import kernel
 from fpsmt.claims.formulas import ForAll, assignment_to_json
 from fpsmt.engines.engine import Options, engine
-from fpsmt.errors import Unsupported
+from fpsmt.errors import Unsupported, UsageError
 from fpsmt.floats import Float, Format, exactly, from_ordinal, infinity, largest, nan, zero
 from fpsmt.floats.vector import decode, embeds
 from fpsmt.kernel import Verdict
@@ -39,7 +39,10 @@ def search(claim: ForAll, options: Options) -> Verdict:
             raise Unsupported(f"values of {term.sort.format} cannot be held in arrays")
     rng = np.random.default_rng(options.seed)
     block = {v.data: _sample(v.sort, rng) for v in names}
-    holds = np.broadcast_to(evaluate_arrays(claim.condition, block), (SAMPLES,))
+    try:
+        holds = np.broadcast_to(evaluate_arrays(claim.condition, block), (SAMPLES,))
+    except UsageError as error:
+        raise Unsupported(f"the condition has no value somewhere: {error}") from None
     for index in np.flatnonzero(~holds)[:1]:
         values = {v.data: _value(v.sort, block[v.data][index]) for v in names}
         if evaluate(claim.condition, values) is False:
@@ -65,15 +68,13 @@ def special_values(fmt: Format) -> list[Float]:
 def _sample(sort: Sort, rng: np.random.Generator) -> Any:
     if isinstance(sort, FloatSort):
         fmt = sort.format
-        codes = rng.integers(0, 1 << fmt.bits, SAMPLES, np.uint64, endpoint=False) if fmt.bits < 64 else (
-            rng.integers(0, (1 << 64) - 1, SAMPLES, np.uint64, endpoint=True)
-        )
+        codes = rng.integers(0, (1 << fmt.bits) - 1, SAMPLES, np.uint64, endpoint=True)
         near = np.array([x.code for x in special_values(fmt)], np.uint64)
         pick = rng.random(SAMPLES) < 0.4
         codes[pick] = rng.choice(near, int(pick.sum()))
         return decode(fmt, codes)
     if isinstance(sort, BitsSort):
-        return rng.integers(0, (1 << min(sort.width, 63)) - 1, SAMPLES, np.uint64, endpoint=True)
+        return rng.integers(0, (1 << min(sort.width, 64)) - 1, SAMPLES, np.uint64, endpoint=True)
     size = sort.size if isinstance(sort, ChoiceSort) else 2
     drawn = rng.integers(0, size, SAMPLES)
     return drawn if isinstance(sort, ChoiceSort) else drawn.astype(bool)

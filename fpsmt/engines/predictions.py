@@ -85,7 +85,7 @@ def _attacks(claim: PredictionInvariant) -> list[_Attack]:
         return [_Attack(claim, k, {}) for k in range(len(claim.inputs))]
     low, high = found[claim.network.output.name]
     left = np.flatnonzero(certain_winners(low, high) < 0)
-    with np.errstate(invalid="ignore"):
+    with np.errstate(invalid="ignore", divide="ignore"):
         top = np.sort((low + high) / 2, axis=1)
         score = (top[:, -1] - top[:, -2]) / np.max(high - low, axis=1)
     order = left[np.argsort(np.nan_to_num(score[left], nan=-1.0), kind="stable")]

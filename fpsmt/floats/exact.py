@@ -19,7 +19,7 @@ from math import isqrt
 from fpsmt.errors import UsageError
 from fpsmt.floats.formats import Format
 from fpsmt.floats.rounding import Context, Mode, Overflow
-from fpsmt.floats.values import Float, infinity, largest, nan, zero
+from fpsmt.floats.values import Float, infinity, largest, nan, shown_number, zero
 
 
 def round_ratio(ctx: Context, negative: bool, numerator: int, denominator: int) -> Float:
@@ -272,5 +272,5 @@ def nearest(fmt: Format, x: Fraction | int | float) -> Float:
     ctx = Context(fmt, Mode.RNE, Overflow.INFINITY if fmt.has_infinity else Overflow.SATURATE, Subnormals.GRADUAL)
     result = round_real(ctx, Fraction(x))
     if result.is_infinite or (not fmt.has_infinity and abs(Fraction(x)) > fmt.largest and result.fraction != x):
-        raise UsageError(f"{x} is beyond the range of {fmt}, whose largest value is {largest(fmt)}")
+        raise UsageError(f"{shown_number(x)} is beyond the range of {fmt}, whose largest value is {largest(fmt)}")
     return result

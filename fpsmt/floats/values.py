@@ -272,12 +272,20 @@ def exactly(fmt: Format, x: Fraction | int | float) -> Float:
         return zero(fmt)
     n = abs(value) / ulp(fmt, value)
     if n.denominator != 1 or abs(value) > fmt.largest:
-        raise UsageError(f"{x} is not a value of {fmt}")
+        raise UsageError(f"{shown_number(x)} is not a value of {fmt}")
     exponent = max(floor_log2(abs(value)), fmt.emin)
     significand = int(n)
     field = 0 if significand < (1 << fmt.fraction_bits) else exponent + fmt.bias
     magnitude = (field << fmt.fraction_bits) | (significand & ((1 << fmt.fraction_bits) - 1))
     return Float(fmt, magnitude | (fmt.sign_mask if value < 0 else 0))
+
+
+def shown_number(x: Fraction | int | float) -> str:
+    """A number in a message; a long one by its size."""
+    value = Fraction(x)
+    if value and value.numerator.bit_length() + value.denominator.bit_length() > 600:
+        return f"a number of about {'-' if value < 0 else ''}2^{floor_log2(abs(value))}"
+    return str(x)
 
 
 def all_values(fmt: Format, finite: bool = False) -> Iterator[Float]:
@@ -298,6 +306,8 @@ def all_values(fmt: Format, finite: bool = False) -> Iterator[Float]:
         yield nan(fmt)
 
 
+MOST_CHARACTERS = 4000  #: of a number; Python refuses to read longer decimals
+
 _HEX = re.compile(r"([+-]?)0x([0-9a-f]*)(?:\.([0-9a-f]*))?(?:p([+-]?\d{1,7}))?", re.IGNORECASE)
 _DECIMAL = re.compile(r"([+-]?)(\d*)(?:\.(\d*))?(?:e([+-]?\d{1,6}))?", re.IGNORECASE)
 
@@ -310,6 +320,13 @@ def read_number(text: str) -> Fraction | float:
     >>> read_number("0x1.8p-1"), read_number("-2^-3"), read_number("-0")
     (Fraction(3, 4), Fraction(-1, 8), -0.0)
     """
+    if not isinstance(text, str):
+        raise UsageError(f"a number is read from text, not from {type(text).__name__}")
+    if len(text) > MOST_CHARACTERS:
+        raise UsageError(
+            f"cannot read {text[:20]!r}… as a number: it has {len(text)} characters, and at most {MOST_CHARACTERS} "
+            "are read"
+        )
     word = text.strip().lower().replace("_", "").replace("−", "-")
     if word in ("nan", "+nan", "-nan"):
         return math.nan

@@ -11,9 +11,9 @@ from pathlib import Path
 from typing import Any
 
 from fpsmt.claims.claim import Json, claim_from_json
-from fpsmt.errors import EvidenceError, InternalError, UsageError
-from fpsmt.kernel.kernel import check, refute
-from fpsmt.kernel.verdicts import Evidence, Proved, Refuted, Unknown, Verdict
+from fpsmt.errors import EvidenceError, FpsmtError, InternalError, UsageError
+from fpsmt.kernel.kernel import SHAPE_ERRORS, check, refute, stored_premises
+from fpsmt.kernel.verdicts import Evidence, Proved, Refuted, Unknown, Verdict, is_sealed
 
 SCHEMA = 1
 MAX_BYTES = 1 << 30
@@ -33,6 +33,8 @@ def evidence_to_json(evidence: Evidence) -> Json:
 
 def verdict_to_json(verdict: Verdict) -> dict[str, Json]:
     """claim, verdict, seconds, and the evidence or the counterexample or the reason."""
+    if not is_sealed(verdict):
+        raise EvidenceError(f"this verdict was not made by the kernel: {verdict!r:.200}")
     out: dict[str, Json] = {
         "claim": {"text": verdict.claim.text, "hash": verdict.claim.hash, "statement": verdict.claim.to_json()},
         "verdict": verdict.name,
@@ -56,26 +58,39 @@ def verdict_to_json(verdict: Verdict) -> dict[str, Json]:
 def check_verdict(data: Mapping[str, Json]) -> Verdict:
     """Verifies a stored verdict again from its statement: rules applied anew, counterexamples replayed.
 
-    Returns the verdict as made now.  Raises `EvidenceError` when it does not come out as stored.
+    Returns the verdict as made now.  Raises `EvidenceError` when it does not come out as stored, `UsageError` when it
+    is not of the form that `verdict_to_json` writes.
     """
     try:
-        claim = claim_from_json(data["claim"]["statement"])
-        stored_hash, word = data["claim"]["hash"], data["verdict"]
-    except (KeyError, TypeError) as error:
-        raise UsageError(f"the result cannot be read: it lacks {error}") from error
-    if stored_hash != claim.hash:
+        return _checked(data)
+    except RecursionError:
+        raise UsageError("the result is nested too deeply to be read") from None
+
+
+def _checked(data: Mapping[str, Json]) -> Verdict:
+    if not isinstance(data, Mapping) or not isinstance(data.get("claim"), Mapping):
+        raise UsageError('a result is an object {"claim": {…}, "verdict": …, …}')
+    stated, word = data["claim"], data.get("verdict")
+    claim = claim_from_json(stated.get("statement"))
+    if stated.get("hash") != claim.hash:
         raise EvidenceError(f"the hash of the claim {claim.text!r} does not match its statement")
+    if stated.get("text", claim.text) != claim.text:
+        raise EvidenceError(f"the text of the claim is not that of its statement, {claim.text!r}")
     if word == "unknown":
-        return Unknown(claim, str(data.get("reason", "")), float(data.get("seconds", 0.0)))
+        seconds = data.get("seconds", 0.0)
+        return Unknown(claim, str(data.get("reason", "")), float(seconds) if isinstance(seconds, int | float) else 0.0)
     if word == "proved":
         return check(data.get("evidence"), claim)
     if word == "refuted":
-        stored = data.get("evidence") or []
-        premises = [check(p["evidence"], claim_from_json(p["claim"])) for p in stored]
+        premises = stored_premises(data.get("evidence") or [])
         try:
             return refute(claim, data.get("counterexample"), premises)
-        except InternalError as error:
-            raise EvidenceError(f"the stored counterexample does not replay: {error}") from error
+        except FpsmtError as error:
+            if isinstance(error, InternalError):
+                raise EvidenceError(f"the stored counterexample does not replay: {error}") from error
+            raise
+        except SHAPE_ERRORS as error:
+            raise UsageError(f"the counterexample cannot be read: {error!r}") from error
     raise UsageError(f"{word!r} is not a verdict")
 
 
@@ -112,12 +127,16 @@ def read_result(path: Path) -> dict[str, Json]:
         raise UsageError(f"{path} cannot be read: {error}") from None
     try:
         data = json.loads(text)
-    except (json.JSONDecodeError, RecursionError) as error:
+    except (ValueError, RecursionError) as error:
         raise UsageError(f"{path} is not a whole JSON file (truncated?): {error}") from None
     if not isinstance(data, dict) or not isinstance(data.get("schema"), int):
         raise UsageError(f"{path} is not a result file: it has no schema number")
     if data["schema"] > SCHEMA:
         raise UsageError(f"{path} has schema {data['schema']}; this version reads up to {SCHEMA}: update fpsmt")
-    if "sha256" in data and data["sha256"] != _checksum(data):
+    try:
+        damaged = "sha256" in data and data["sha256"] != _checksum(data)
+    except (RecursionError, UnicodeEncodeError) as error:
+        raise UsageError(f"{path} is not a result file: {error}") from None
+    if damaged:
         raise UsageError(f"{path} is damaged: its checksum does not match its content")
     return data

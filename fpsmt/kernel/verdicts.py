@@ -2,19 +2,27 @@
 
 A `Proved` carries a tree of `Evidence`; a `Refuted` carries a counterexample that the reference interpreter
 has executed, and, where the claim says that something is impossible, the proofs of that.
+
+What Python allows against forgery: the constructors ask for a secret that instances do not keep, so that neither they
+nor `dataclasses.replace` make a verdict; verdicts are not pickled, and a copy is the same object; the kernel remembers
+what it sealed, so that an object made in another way, or changed since, is not accepted as a premise and not written
+to a file.  Code that reaches for private names of this package can still lie within its own process.  A file cannot:
+`check_verdict` takes nothing from it but the claim and the data for the rules.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import InitVar, dataclass, field
 from html import escape
-from typing import Any
+from typing import Any, NoReturn, Self
+from weakref import ref
 
 from fpsmt.claims.claim import Claim, Json, Replay
 from fpsmt.errors import InternalError
 
 _SEAL = object()
+_SEALED: dict[int, tuple[Any, ...]] = {}  #: by id: a weak reference to each sealed verdict, and what it holds
 
 
 @dataclass(frozen=True)
@@ -58,6 +66,15 @@ class _Verdict:
     def __bool__(self) -> bool:
         raise TypeError("a verdict is proved, refuted or unknown: compare its .name")
 
+    def __copy__(self) -> Self:
+        return self
+
+    def __deepcopy__(self, memo: object) -> Self:
+        return self
+
+    def __reduce__(self) -> NoReturn:
+        raise TypeError("verdicts are not pickled: pass kernel.verdict_to_json on, and kernel.check_verdict it there")
+
 
 @dataclass(frozen=True)
 class Proved(_Verdict):
@@ -65,10 +82,10 @@ class Proved(_Verdict):
 
     evidence: Evidence
     seconds: float
-    _seal: Any = field(repr=False, compare=False)
+    _seal: InitVar[Any]
 
-    def __post_init__(self) -> None:
-        _check_seal(self._seal)
+    def __post_init__(self, _seal: Any) -> None:
+        _keep(self, _seal, self.claim, self.evidence)
 
     @property
     def name(self) -> str:
@@ -95,12 +112,12 @@ class Refuted(_Verdict):
     replay: Replay
     seconds: float
     premises: tuple[Proved, ...]
-    _seal: Any = field(repr=False, compare=False)
+    _seal: InitVar[Any]
 
-    def __post_init__(self) -> None:
-        _check_seal(self._seal)
+    def __post_init__(self, _seal: Any) -> None:
         if not self.replay.violates:
             raise InternalError(f"the counterexample to {self.claim.text!r} does not replay")
+        _keep(self, _seal, self.claim, self.counterexample, self.replay, self.premises)
 
     @property
     def name(self) -> str:
@@ -146,9 +163,26 @@ class Unknown(_Verdict):
 Verdict = Proved | Refuted | Unknown
 
 
-def _check_seal(seal: Any) -> None:
-    if seal is not _SEAL:
+def _keep(verdict: Proved | Refuted, seal: Any, *parts: Any) -> None:
+    if seal is not _SEAL or type(verdict) not in (Proved, Refuted):
         raise TypeError("only fpsmt.kernel can make this verdict: use kernel.apply or kernel.refute")
+    key = id(verdict)
+    _SEALED[key] = (ref(verdict, lambda _: _SEALED.pop(key, None)), *parts)
+
+
+def is_sealed(verdict: object) -> bool:
+    """The kernel made this very object, and it still holds what it was made with; also true of `Unknown`."""
+    if type(verdict) is Unknown:
+        return True
+    found = _SEALED.get(id(verdict))
+    if found is None or found[0]() is not verdict:
+        return False
+    if isinstance(verdict, Proved):
+        now: tuple[Any, ...] = (verdict.claim, verdict.evidence)
+    else:
+        assert isinstance(verdict, Refuted)
+        now = (verdict.claim, verdict.counterexample, verdict.replay, verdict.premises)
+    return len(now) == len(found) - 1 and all(a is b for a, b in zip(now, found[1:]))
 
 
 def _html(word: str, colour: str, text: str, lines: list[str]) -> str:

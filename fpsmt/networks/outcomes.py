@@ -8,6 +8,8 @@ arithmetic; NaN, ±inf and both zeros are results of their own.
 
 from __future__ import annotations
 
+import math
+from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import lru_cache
@@ -16,7 +18,7 @@ from types import MappingProxyType
 from typing import Any
 
 from fpsmt import floats
-from fpsmt.errors import UsageError
+from fpsmt.errors import Unsupported, UsageError
 from fpsmt.floats import Context, Float
 from fpsmt.networks.executions import PAPER, Execution
 from fpsmt.networks.orders import AnyOrder, Contiguous, Depth, FixedOrder, Order, Sequential, Union
@@ -39,6 +41,7 @@ class Grammar:
 
 
 MAX_STEPS = 20_000_000  #: additions after which the exact set is given up: minutes of work
+MAX_SPLITS = 20_000_000  #: splits of states; more take long, and more memory than there is
 
 
 @dataclass(frozen=True)
@@ -86,7 +89,8 @@ class Sum:
 def reachable(problem: Sum) -> Mapping[Float, Tree]:
     """Each reachable result with one schedule for it; results in ascending order, NaN last.
 
-    Raises a usage error, saying how far it got, when the exact set needs more than `MAX_STEPS` additions.
+    Raises `Unsupported`, before it starts, when there are more than `MAX_SPLITS` splits of the terms to look at, or
+    later when that takes more than `MAX_STEPS` additions.
 
     >>> from fpsmt.floats import context, exactly, float16
     >>> ones = tuple(exactly(float16, v) for v in (2048, 1, 1))
@@ -95,6 +99,13 @@ def reachable(problem: Sum) -> Mapping[Float, Tree]:
     """
     found: dict[Float, Tree] = {}
     work = _Work(problem)
+    splits = work.splits(problem.execution.order)
+    if splits > MAX_SPLITS:
+        size = f"10^{len(str(splits)) - 1}" if splits < 10**1000 else "10^1000"
+        raise Unsupported(
+            f"the exact set of outcomes needs at least {size} splits of {problem.n} terms: at most "
+            f"{MAX_SPLITS} are tried"
+        )
     for result, tree in work.results(problem.execution.order):
         found.setdefault(result, tree)
     return MappingProxyType(dict(sorted(found.items(), key=lambda item: _rank(item[0]))))
@@ -113,7 +124,8 @@ class _Work:
         self.fuses = problem.execution.fuses(problem.is_dot)
         self.exact = problem.is_dot and problem.execution.products == "exact"
         leaves: list[Any] = [*problem.terms, *([] if problem.bias is None else [problem.bias])]
-        self.kind_of = [leaves.index(leaf) for leaf in leaves]  # equal leaves are one kind, named by the first
+        first: dict[Any, int] = {}
+        self.kind_of = [first.setdefault(leaf, i) for i, leaf in enumerate(leaves)]  # equal leaves are one kind
         if problem.bias is not None:
             self.kind_of[-1] = problem.n
         self.leaves = leaves
@@ -121,6 +133,21 @@ class _Work:
         self.steps = 0
 
     # -- the families -----------------------------------------------------------------------------------
+
+    def splits(self, order: Order) -> int:
+        """How many splits of states there are in a family, at least; each is looked at once."""
+        n, has_bias = self.problem.n, self.problem.bias is not None
+        if isinstance(order, Union):
+            return sum(self.splits(part) for part in order.parts)
+        places = n + 1 if has_bias and self.problem.execution.bias == "any" and not order.symmetric else 1
+        if isinstance(order, Contiguous):
+            return places * n * (n * n - 1) // 6
+        counts = Counter(self.kind_of[:n]).values()
+        if isinstance(order, AnyOrder | Depth):
+            return math.prod((c + 1) * (c + 2) // 2 for c in counts)
+        if isinstance(order, Sequential):
+            return len(counts) * math.prod(c + 1 for c in counts)
+        return places * n
 
     def results(self, order: Order) -> Iterator[tuple[Float, Tree]]:
         """(result, schedule) for every reachable result of a family, some results more than once."""
@@ -158,7 +185,7 @@ class _Work:
             return _left_folds(kinds, counts)
         if isinstance(order, Depth):
             return _bounded(kinds, counts, order.height)
-        raise UsageError(f"the exact outcomes of the order {order} are not known to this version")
+        raise Unsupported(f"the exact outcomes of the order {order} are not known to this version")
 
     # -- values -----------------------------------------------------------------------------------------
 
@@ -212,9 +239,8 @@ class _Work:
         fmt, acc = self.acc.format, self.acc
         self.steps += len(a) * len(b)
         if self.steps > MAX_STEPS:
-            raise UsageError(
-                f"the exact set of outcomes needs more than {MAX_STEPS} additions for {self.problem.n} terms: "
-                "narrow the order family or ask for fewer terms"
+            raise Unsupported(
+                f"the exact set of outcomes needs more than {MAX_STEPS} additions for {self.problem.n} terms"
             )
         fused_a = [(self._fma(kind_a, y), (next(iter(a)), y)) for y in b] if left else []
         fused_b = [(self._fma(kind_b, x), (x, next(iter(b)))) for x in a] if right else []
@@ -240,8 +266,6 @@ class _Work:
         assert kind is not None
         w, x = self.leaves[kind]
         return floats.fma(self.acc, w, x, Float(self.acc.format, addend)).code
-
-
 
 
 def _witness(table: dict[State, dict[int, Any]], kind: dict[State, int | None], root: State, code: int,

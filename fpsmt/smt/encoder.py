@@ -150,7 +150,7 @@ class Encoder:
         self.side.append(n.implies(any_nan_code(fmt, code), is_nan(fmt, code)))
 
     def _apply(self, term: Term, x: Node) -> Node:
-        implementation, ctx, site = term.data
+        implementation, ctx, _ = term.data
         fmt = term.args[0].format
         for other in self.applications:
             if other.implementation.text == implementation.text and other.implementation != implementation:

@@ -61,7 +61,7 @@ __all__ = [
     "BOOL", "FALSE", "TRUE", "Assignment", "BitsSort", "BoolSort", "ChoiceSort", "FloatSort", "Sort", "Term",
     "absolute", "add", "add_products", "all_of", "any_of", "apply", "bits", "bits_add", "bits_and", "bits_less",
     "bits_sub", "cast", "choice_is", "choose", "concat", "const", "div", "eq", "evaluate", "evaluate_all", "extract",
-    "fma", "from_bits", "generalise", "implies", "is_finite", "is_infinite", "is_nan", "is_negative", "is_zero", "ite", "le", "lt",
-    "mul", "neg", "negation", "postorder", "relu", "same", "shift_left", "sqrt", "sub", "substitute", "term_from_json",
-    "term_to_json", "text", "var", "variables",
+    "fma", "from_bits", "generalise", "implies", "is_finite", "is_infinite", "is_nan", "is_negative", "is_zero", "ite",
+    "le", "lt", "mul", "neg", "negation", "postorder", "relu", "same", "shift_left", "sqrt", "sub", "substitute",
+    "term_from_json", "term_to_json", "text", "var", "variables",
 ]  # fmt: skip

@@ -166,10 +166,12 @@ def _same(term: Term, a: Array, b: Array) -> Array:
 
 
 def _choose(term: Term, choice: Array, *options: Array) -> Array:
-    arrays = np.broadcast_arrays(choice, *options)
-    out = np.array(arrays[1])
-    for k, option in enumerate(arrays[2:], 1):
-        out = np.where(arrays[0] == k, option, out)
+    """Options that are one value each are looked up together."""
+    filler = np.zeros((), options[0].dtype)
+    out: Array = np.stack([filler if option.ndim else option for option in options])[choice]
+    for k, option in enumerate(options):
+        if option.ndim:
+            out = np.where(choice == k, option, out)
     return out
 
 

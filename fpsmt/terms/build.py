@@ -48,21 +48,27 @@ def _leaf(op: str, sort: Sort, args: tuple[Term, ...], data: Any) -> Term:
     return t.bits(sort.width, data) if isinstance(sort, BitsSort) else t.const(data)
 
 
+def _one(op: str, args: tuple[Term, ...]) -> Term:
+    if len(args) != 1:
+        raise UsageError(f"{op} has one argument, not {len(args)}")
+    return args[0]
+
+
 def _inner(op: str, sort: Sort, args: tuple[Term, ...], data: Any) -> Term:
     if op in CONTEXTS:
         made: Term = getattr(t, op)(data, *args)
         return made
     makers: dict[str, Callable[[], Term]] = {
-        "apply": lambda: t.apply(data[0], data[1], *args, data[2]),
+        "apply": lambda: t.apply(data[0], data[1], _one(op, args), data[2]),
         "neg": lambda: t.neg(*args),
         "abs": lambda: t.absolute(*args),
         "from_bits": lambda: t.from_bits(t.var("", sort).format, *args),
-        "choose": lambda: t.choose(args[0], args[1:]),
-        "choice_is": lambda: t.choice_is(*args, data),
+        "choose": lambda: t.choose(_one(op, args[:1]), args[1:]),
+        "choice_is": lambda: t.choice_is(_one(op, args), data),
         "and": lambda: t.all_of(*args),
         "or": lambda: t.any_of(*args),
         "not": lambda: t.negation(*args),
-        "extract": lambda: t.extract(*args, *data),
+        "extract": lambda: t.extract(_one(op, args), data[0], data[1]),
     }
     if op in makers:
         return makers[op]()

@@ -27,7 +27,7 @@ from fpsmt.floats import (
     nearest,
     zero,
 )
-from fpsmt.functions import Implementation, implementation_named
+from fpsmt.functions import FUNCTIONS, Implementation, Table, implementation_named
 from fpsmt.functions.enclosures import place
 from fpsmt.smt import encode, facts, solve, solve_many
 from fpsmt.smt import nodes as n
@@ -228,12 +228,22 @@ def test_monotone_implementations_keep_order():
     assert answer.status == "sat" and terms.evaluate(falls("exp:ulps=1"), answer.assignment) is True
 
 
-def test_one_implementation_in_two_contexts_is_declined():
+def test_one_implementation_in_two_contexts_is_two_functions():
     x = terms.var("x", float32)
     implementation = implementation_named("tanh:ulps=1")
-    y, w = (terms.apply(implementation, context(name), x) for name in ("float32", "float16"))
-    with pytest.raises(Unsupported, match="two contexts"):
-        solve(terms.all_of(terms.is_nan(y), terms.is_nan(w)))
+    y, w, up = (terms.apply(implementation, context(name), x) for name in ("float32", "float16", "float32:RTP"))
+    answer = solve(terms.all_of(terms.negation(terms.same(y, up)), terms.lt(terms.const(zero(float16)), w)))
+    assert answer.status == "sat"
+    assert {ctx for _, ctx, _, _ in answer.assignment.outputs} == {y.data[1], w.data[1], up.data[1]}
+
+
+def test_two_implementations_with_one_text_are_declined():
+    fmt = ieee(2, 3)
+    x = terms.var("x", fmt)
+    tables = [Table(fmt, fmt, tuple(range(k, 32)) + tuple(range(k))) for k in (0, 1)]
+    y, w = (terms.apply(Implementation(FUNCTIONS["tanh"], table), context(fmt), x) for table in tables)
+    with pytest.raises(Unsupported, match="two different implementations are both written"):
+        solve(terms.same(y, w))
 
 
 CONTRACTS = [

@@ -10,12 +10,12 @@ import numpy as np
 
 from fpsmt.claims.claim import Claim, Json
 from fpsmt.claims.formulas import ForAll, assignment_to_json
-from fpsmt.errors import EvidenceError, Unsupported
+from fpsmt.errors import EvidenceError, Unsupported, UsageError
 from fpsmt.floats import Float
 from fpsmt.floats.vector import decode, embeds
 from fpsmt.functions import CorrectlyRounded
 from fpsmt.kernel.kernel import Fails, Holds, Open, Outcome, rule
-from fpsmt.kernel.trust import VECTOR
+from fpsmt.kernel.trust import BALLS, VECTOR
 from fpsmt.smt import Answer, solve
 from fpsmt.smt.integers import integer_script
 from fpsmt.smt.processes import Attempt, Race
@@ -42,6 +42,7 @@ from fpsmt.terms.arrays import evaluate_arrays
 
 MAX_POINTS = 1 << 34
 BLOCK = 1 << 20
+MOST_SECONDS = 1e9
 
 
 def sort_size(sort: Sort) -> int:
@@ -82,10 +83,13 @@ def exhausted(claim: Claim, data: Mapping[str, Json], premises: Sequence[Claim])
             return Open(f"values of {term.sort.format} cannot be held in arrays")
     names = variables(condition)
     for start, block in _assignments(names, total):
-        holds = np.broadcast_to(evaluate_arrays(condition, block), (min(BLOCK, total - start),))
+        try:
+            holds = np.broadcast_to(evaluate_arrays(condition, block), (min(BLOCK, total - start),))
+        except UsageError as error:
+            return Open(f"the condition has no value somewhere: {error}")
         if not holds.all():
             return Fails(_counterexample(names, start + int(np.argmin(holds))))
-    return Holds({"assignments": total}, (VECTOR,))
+    return Holds({"assignments": total}, (VECTOR, *_functions(condition)))
 
 
 def _assignments(names: Sequence[Term], total: int) -> Iterator[tuple[int, dict[str, Any]]]:
@@ -125,25 +129,49 @@ def _counterexample(names: Sequence[Term], index: int) -> Json:
 
 def _ask(condition: Term, data: Mapping[str, Json]) -> Answer:
     """Solvers on a condition, with the effort that the data say."""
+    solvers, encoder = data.get("solvers"), data.get("encoder", "auto")
+    if encoder not in ("auto", "native", "circuit"):
+        raise UsageError(f"encoder is auto, native or circuit, not {encoder!r:.100}")
+    if solvers is not None and not (isinstance(solvers, list) and all(isinstance(name, str) for name in solvers)):
+        raise UsageError(f"solvers are a list of names, not {solvers!r:.100}")
     return solve(
         condition,
-        timeout=float(data.get("timeout", 60.0)),
-        memory_mb=int(data.get("memory_mb", 4096)),
-        solvers=data.get("solvers"),
-        jobs=int(data.get("jobs", 2)),
-        witnesses=int(data.get("witnesses", 1)),
-        encoder=data.get("encoder", "auto"),
+        timeout=_seconds(data),
+        memory_mb=_whole(data, "memory_mb", 4096),
+        solvers=solvers,
+        jobs=_whole(data, "jobs", 2),
+        witnesses=_whole(data, "witnesses", 1),
+        encoder=encoder,
     )
 
 
-def _unsat(answer: Answer) -> Holds:
+def _seconds(data: Mapping[str, Json]) -> float:
+    timeout = data.get("timeout", 60.0)
+    if isinstance(timeout, bool) or not isinstance(timeout, int | float) or not 0 < timeout < MOST_SECONDS:
+        raise UsageError(f"timeout is a positive number of seconds, not {timeout!r:.100}")
+    return float(timeout)
+
+
+def _whole(data: Mapping[str, Json], name: str, usual: int) -> int:
+    value = data.get(name, usual)
+    if type(value) is not int or value < 1:
+        raise UsageError(f"{name} is a positive whole number, not {value!r:.100}")
+    return value
+
+
+def _functions(condition: Term) -> tuple[str, ...]:
+    """Who is trusted about the values of activations, where there are any."""
+    return (BALLS,) if any(term.op == "apply" for term in postorder(condition)) else ()
+
+
+def _unsat(answer: Answer, condition: Term) -> Holds:
     found = {
         "solver": ", ".join(answer.witnesses),
         "seconds": round(answer.seconds, 3),
         "encoding": answer.encoder,
         "query_sha256": answer.sha256,
     }
-    return Holds(found, (*answer.witnesses, f"the {answer.encoder} encoding"))
+    return Holds(found, (*answer.witnesses, f"the {answer.encoder} encoding", *_functions(condition)))
 
 
 @rule("solver")
@@ -155,7 +183,7 @@ def solver(claim: Claim, data: Mapping[str, Json], premises: Sequence[Claim]) ->
     """
     answer = _ask(negation(needs_claim(claim).condition), data)
     if answer.status == "unsat":
-        return _unsat(answer)
+        return _unsat(answer, needs_claim(claim).condition)
     if answer.status == "sat":
         assert answer.assignment is not None
         return Fails(assignment_to_json(answer.assignment))
@@ -172,8 +200,7 @@ def exact_integers(claim: Claim, data: Mapping[str, Json], premises: Sequence[Cl
         script = integer_script(negation(needs_claim(claim).condition))
     except Unsupported as reason:
         return Open(f"integers do not do: {reason}")
-    timeout, memory = float(data.get("timeout", 60.0)), int(data.get("memory_mb", 4096))
-    with Race([Attempt("z3", script, ())], timeout, memory, 1) as race:
+    with Race([Attempt("z3", script, ())], _seconds(data), _whole(data, "memory_mb", 4096), 1) as race:
         outcome = next(race.outcomes())
     if outcome.status == "unsat":
         name = f"z3 {outcome.version}"
@@ -193,6 +220,8 @@ def consequence(claim: Claim, data: Mapping[str, Json], premises: Sequence[Claim
     """
     goal = needs_claim(claim).condition
     facts = []
+    if len(data["instances"]) != len(premises):
+        raise EvidenceError(f"there are {len(premises)} premises and {len(data['instances'])} instances")
     for premise, instance in zip(premises, data["instances"], strict=True):
         condition = needs_claim(premise).condition
         given = {name: term_from_json(term) for name, term in instance}
@@ -201,7 +230,7 @@ def consequence(claim: Claim, data: Mapping[str, Json], premises: Sequence[Claim
     *facts, goal = generalise([*facts, goal], parts)
     answer = _ask(all_of(*facts, negation(goal)), data)
     if answer.status == "unsat":
-        return _unsat(answer)
+        return _unsat(answer, all_of(*facts, goal))
     return Open(f"the claim does not follow from the premises: {answer.status} {answer.reason}".strip())
 
 
@@ -219,7 +248,7 @@ def by_cases(claim: Claim, data: Mapping[str, Json], premises: Sequence[Claim]) 
     """
     cases = [term_from_json(c) for c in data["cases"]]
     needed = case_claims(needs_claim(claim), cases)
-    if [p.hash for p in premises] != [n.hash for n in needed]:
+    if list(premises) != list(needed):
         raise EvidenceError("the premises are not the cases and their completeness")
     return Holds({"cases": len(cases)})
 

@@ -107,7 +107,7 @@ def constant_on_a_range(claim: Claim, data: Mapping[str, Json], premises: Sequen
     setting, fmt = claim.setting, claim.setting.context.format
     low, high = read_value(fmt, data["low"]), read_value(fmt, data["high"])
     lemma = constant_range_lemma(setting, claim.x, claim.y, low, high)
-    if len(premises) != 2 or premises[0].hash != lemma.hash:
+    if len(premises) != 2 or premises[0] != lemma:
         raise EvidenceError("the first premise is not the lemma about admissible maps")
     constant = premises[1]
     wanted = (setting.function, setting.context, low, high)

@@ -1,0 +1,5 @@
+"""Measures what the project promises to be fast at: ``python -m benchmarks [NAME…]``, or ``make bench``.
+
+Each benchmark compares with a peer in the same run where there is one, because seconds mean little on another machine.
+Compilation and imports are not measured.
+"""
