@@ -23,7 +23,7 @@ from fpsmt.claims.specs import PROOFS, SPECS, Obligation
 from fpsmt.engines import Options, decide
 from fpsmt.errors import FpsmtError, UsageError
 from fpsmt.floats.vector import load_kernels
-from fpsmt.kernel import verdict_to_json
+from fpsmt.kernel import is_sealed, verdict_to_json
 
 KERNELS_PAY = 4  #: with more obligations, the compiled kernels are loaded once for all workers
 
@@ -113,7 +113,9 @@ def discharge(obligation: Obligation, options: Options) -> dict[str, Any]:
         verdict = decide(claim, options)
     else:
         verdict = script(claim, options, **obligation.case.arguments)
-    if verdict.claim.hash != claim.hash:
+    if not is_sealed(verdict):
+        raise UsageError(f"the script of {obligation.spec.id} returns {verdict!r:.100}, not made by the kernel")
+    if verdict.claim != claim:
         raise UsageError(f"the script of {obligation.spec.id} proves another claim: {verdict.claim.text}")
     return verdict_to_json(verdict)
 

@@ -4,13 +4,13 @@ from fpsmt.claims.claim import Claim, Replay, claim_from_json
 from fpsmt.claims.distinguishability import Distinguishable, Inseparable, Reading, Setting
 from fpsmt.claims.formulas import ForAll
 from fpsmt.claims.functions import ConstantOn
-from fpsmt.claims.gradients import GradientInvariant, GradientOutcomes, gradient_formula
+from fpsmt.claims.gradients import GradientInvariant, GradientOutcomes, GradientProblem, gradient_formula
 from fpsmt.claims.predictions import PredictionInvariant
 from fpsmt.claims.specs import PROOFS, SPECS, Case, Obligation, Spec, cases, proof, spec
 from fpsmt.claims.sums import SumInvariant, SumOutcomes
 
 __all__ = [
     "PROOFS", "SPECS", "Case", "Claim", "ConstantOn", "Distinguishable", "ForAll", "GradientInvariant",
-    "GradientOutcomes", "Inseparable", "Obligation", "PredictionInvariant", "Reading", "Replay", "Setting", "Spec",
-    "SumInvariant", "SumOutcomes", "cases", "claim_from_json", "gradient_formula", "proof", "spec",
+    "GradientOutcomes", "GradientProblem", "Inseparable", "Obligation", "PredictionInvariant", "Reading", "Replay",
+    "Setting", "Spec", "SumInvariant", "SumOutcomes", "cases", "claim_from_json", "gradient_formula", "proof", "spec",
 ]  # fmt: skip

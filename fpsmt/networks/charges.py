@@ -87,7 +87,8 @@ class Charges(NamedTuple):
     """What bounds of sums rest on; arrays of shape (sums,), (sums, leaves) or (sums, leaves, DEEP).
 
     `low` and `high` bound the results; where they are not finite nothing is known.  For each side the level L₀ that
-    was best, what high nodes may add, and the subtree sizes k of (3) for the levels L₀ − 1, L₀ − 2, …
+    was best, what high nodes may add, and the subtree sizes k of (3) for the levels L₀ − 1, L₀ − 2, …  `kept`: the
+    leaves that are not always 0; with fewer than two of them there are no levels and no charges.
     """
 
     low: Array
@@ -99,6 +100,7 @@ class Charges(NamedTuple):
     binade: NDArray[np.int64]
     sizes_low: NDArray[np.int64]
     sizes_high: NDArray[np.int64]
+    kept: NDArray[np.bool_]
 
 
 def charged_sums(acc: Context, low: Array, high: Array, exact: bool) -> Charges:
@@ -114,6 +116,7 @@ def charged_sums(acc: Context, low: Array, high: Array, exact: bool) -> Charges:
         np.zeros(sums, np.int64), np.zeros(sums, np.int64), np.zeros(sums), np.zeros(sums),
         np.zeros((sums, leaves), np.int64),
         np.full((sums, leaves, DEEP), 2, np.int64), np.full((sums, leaves, DEEP), 2, np.int64),
+        np.zeros((sums, leaves), np.bool_),
     )  # fmt: skip
     _bound_all(np.ascontiguousarray(low), np.ascontiguousarray(high), 0.75 if exact else 0.5, fmt.precision, fmt.emin,
                float(fmt.largest), *out)  # fmt: skip
@@ -350,7 +353,7 @@ def _one(
 def _bound_all(
     low: Any, high: Any, base: float, precision: int, emin: int, largest: float,
     out_low: Any, out_high: Any, level_low: Any, level_high: Any, extra_low: Any, extra_high: Any,
-    binades: Any, sizes_low: Any, sizes_high: Any,
+    binades: Any, sizes_low: Any, sizes_high: Any, keeps: Any,
 ) -> None:  # fmt: skip
     sums, leaves, ways = low.shape
     for s in range(sums):
@@ -360,6 +363,7 @@ def _bound_all(
             for way in range(ways):
                 if not (high[s, i, way] == 0.0 and low[s, i, way] == 0.0) and not math.isnan(low[s, i, way]):
                     kept[m] = i
+                    keeps[s, i] = True
                     m += 1
                     break
         if m == 0:

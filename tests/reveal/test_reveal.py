@@ -349,7 +349,9 @@ def test_numpy_sum_of_1000_equals_its_tree_on_10000_vectors() -> None:
 def test_numpy_products(name: str) -> None:
     """Which tree depends on the machine; that it is right, or said to be wrong, does not."""
     found = reveal(load_target(name, 96, float32), 96, "float32", "dot", vectors=120)
-    assert found.agrees
+    if not found.agrees:  # an unknown kernel: then it must say on which vector, or why nothing was compared
+        assert found.mismatch is not None or found.notes
+        pytest.skip(f"{name} here is no sum that can be modelled: {'; '.join(found.notes)}")
     assert found.model is not None
     rng = np.random.default_rng(1)
     w, x = (rng.standard_normal((96, 500)).astype(np.float32) for _ in range(2))
