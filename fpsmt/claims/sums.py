@@ -37,6 +37,8 @@ def sum_to_json(problem: Sum) -> dict[str, Json]:
 
 
 def sum_from_json(data: Mapping[str, Json]) -> Sum:
+    if not isinstance(data["products"], bool):
+        raise UsageError(f"products is true or false, not {data['products']!r:.100}")
     if data["products"]:
         terms = tuple((value_from_json(w), value_from_json(x)) for w, x in data["terms"])
     else:

@@ -63,6 +63,9 @@ class _Verdict:
     def name(self) -> str:
         raise NotImplementedError
 
+    def __repr__(self) -> str:
+        return str(self)
+
     def __bool__(self) -> bool:
         raise TypeError("a verdict is proved, refuted or unknown: compare its .name")
 
@@ -76,7 +79,7 @@ class _Verdict:
         raise TypeError("verdicts are not pickled: pass kernel.verdict_to_json on, and kernel.check_verdict it there")
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class Proved(_Verdict):
     """The claim is true.  Made by `fpsmt.kernel` only."""
 
@@ -104,7 +107,7 @@ class Proved(_Verdict):
         return _html("proved", "#1a7f37", self.claim.text, str(self).split("\n")[1:])
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class Refuted(_Verdict):
     """The claim is false, and here is an execution that shows it.  Made by `fpsmt.kernel` only."""
 
@@ -137,7 +140,7 @@ class Refuted(_Verdict):
         return _html("refuted", "#b42318", self.claim.text, str(self).split("\n")[1:])
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class Unknown(_Verdict):
     """Not decided, and why; `next_step` says what may help."""
 

@@ -56,6 +56,13 @@ class Sum:
     def __post_init__(self) -> None:
         if not self.terms and self.bias is None:
             raise UsageError("a sum needs at least one term (an empty sum is +0 and has no order)")
+        pairs = [t for t in self.terms if isinstance(t, tuple)]
+        values = [v for t in pairs for v in t] if pairs else [*self.terms]
+        wrong = [v for v in values if not isinstance(v, Float)]
+        if wrong or (pairs and (len(pairs) < self.n or any(len(t) != 2 for t in pairs))):
+            raise UsageError("the terms of a sum are Floats, or all of them pairs (w, x) of Floats")
+        if not (self.bias is None or isinstance(self.bias, Float)):
+            raise UsageError(f"the bias {self.bias!r:.100} is not a Float")
 
     @property
     def is_dot(self) -> bool:

@@ -131,6 +131,19 @@ def test_what_is_just_small_enough() -> None:
     assert [str(v) for v in reachable(folds)] == ["78.0"]
 
 
+NO_TERMS = [(1, 2), (1.0,), (*half(1), half(1, 2)), (half(1),), (half(1, 2, 3),), ((1, 2),)]
+
+
+@pytest.mark.parametrize("terms", NO_TERMS, ids=str)
+def test_terms_that_are_none(terms: Any) -> None:
+    with pytest.raises(UsageError, match="the terms of a sum are Floats"):
+        Sum(context("float16"), terms)
+    with pytest.raises(UsageError, match="is not a Float"):
+        Sum(context("float16"), half(1), 2)  # type: ignore[arg-type]
+    with pytest.raises(UsageError, match="at least one term"):
+        Sum(context("float16"), ())
+
+
 def test_too_many_additions(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("fpsmt.networks.outcomes.MAX_STEPS", 10)
     problem = Sum(context("float16"), half(1, 2, 4, 8, 16, 32, 3))
@@ -169,7 +182,7 @@ def test_what_is_no_claim(change: dict[str, Any]) -> None:
 
 
 @pytest.mark.parametrize("part", ["context", "products", "terms", "bias", "execution"])
-@pytest.mark.parametrize("junk", [None, 3, "x", [], [[]], {}, {"x": 1}, [["float16", "0x1p0"]] * 2], ids=str)
+@pytest.mark.parametrize("junk", [None, 3, "x", [], [[]], {}, {"x": 1}, [["float16", "0x1p+0"]] * 2], ids=str)
 def test_what_is_no_sum(part: str, junk: Any) -> None:
     """An error, or a claim that is again what its JSON says."""
     data = SumOutcomes(Sum(context("float16"), half(1, 2)), half(3)).to_json()

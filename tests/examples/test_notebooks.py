@@ -30,7 +30,8 @@ def test_there_are_notebooks() -> None:
 def test_notebook_runs(path: Path) -> None:
     stored = nbformat.read(path, as_version=4)
     fresh = nbformat.read(path, as_version=4)
-    nbclient.NotebookClient(fresh, timeout=240, kernel_name="python3", resources={"metadata": {"path": EXAMPLES}}).execute()
+    folder = {"metadata": {"path": EXAMPLES}}
+    nbclient.NotebookClient(fresh, timeout=240, kernel_name="python3", resources=folder).execute()
     for before, after in zip(stored.cells, fresh.cells, strict=True):
         if before.cell_type == "code":
             assert before.outputs, "the notebook is stored with its outputs"
