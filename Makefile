@@ -10,13 +10,13 @@ PIP = $(RUN)/python -m pip install --quiet --disable-pip-version-check --editabl
 
 $(READY): pyproject.toml
 	@$(PYTHON) -c 'import sys; sys.exit("fpsmt needs Python 3.11 or newer, not %d.%d: make PYTHON=…" % sys.version_info[:2] if sys.version_info < (3, 11) else 0)'
-	@echo "Installing fpsmt and the solvers into $(VENV): a few minutes, once." >&2
+	@echo "Installing fpsmt and the solvers into $(VENV): a minute or two, once." >&2
 	@$(PYTHON) -m venv $(VENV)
 	@$(PIP) '.[solvers]'
 	@touch $@
 
 $(TESTABLE): $(READY)
-	@echo "Installing the tools for tests into $(VENV): a few minutes, once." >&2
+	@echo "Installing the tools for tests into $(VENV): a minute or two, once." >&2
 	@$(PIP) '.[test]'
 	@touch $@
 

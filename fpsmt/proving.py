@@ -114,7 +114,8 @@ def discharge(obligation: Obligation, options: Options) -> dict[str, Any]:
     else:
         verdict = script(claim, options, **obligation.case.arguments)
     if not is_sealed(verdict):
-        raise UsageError(f"the script of {obligation.spec.id} returns {verdict!r:.100}, not made by the kernel")
+        kind = type(verdict).__name__
+        raise UsageError(f"the script of {obligation.spec.id} returns a {kind} that was not made by the kernel")
     if verdict.claim != claim:
         raise UsageError(f"the script of {obligation.spec.id} proves another claim: {verdict.claim.text}")
     return verdict_to_json(verdict)

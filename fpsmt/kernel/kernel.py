@@ -137,7 +137,7 @@ def _check_claim(claim: Claim) -> None:
 def _check_premises(premises: Sequence[Proved]) -> None:
     for premise in premises:
         if type(premise) is not Proved or not is_sealed(premise):
-            raise EvidenceError(f"a premise was not proved by the kernel: {premise!r:.200}")
+            raise EvidenceError(f"a premise was not proved by the kernel: it is a {type(premise).__name__}")
 
 
 #: What a rule or a replay may raise on data of a wrong shape.

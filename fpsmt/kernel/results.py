@@ -34,7 +34,7 @@ def evidence_to_json(evidence: Evidence) -> Json:
 def verdict_to_json(verdict: Verdict) -> dict[str, Json]:
     """claim, verdict, seconds, and the evidence or the counterexample or the reason."""
     if not is_sealed(verdict):
-        raise EvidenceError(f"this verdict was not made by the kernel: {verdict!r:.200}")
+        raise EvidenceError(f"this verdict was not made by the kernel: it is a {type(verdict).__name__}")
     out: dict[str, Json] = {
         "claim": {"text": verdict.claim.text, "hash": verdict.claim.hash, "statement": verdict.claim.to_json()},
         "verdict": verdict.name,
