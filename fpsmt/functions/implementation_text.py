@@ -105,11 +105,9 @@ def _interval(word: str, text: str) -> tuple[Fraction | None, Fraction | None]:
 def implementation_from_json(data: dict[str, Any]) -> Implementation:
     """Reads what `Implementation.to_json` wrote; `UsageError` on anything else."""
     try:
-        return Implementation(
-            function_named(data["function"]),
-            contract_from_json(data["contract"]),
-            bool(data["single_valued"]),
-            bool(data["monotone"]),
-        )
+        flags = data["single_valued"], data["monotone"]
+        if not all(isinstance(flag, bool) for flag in flags):
+            raise UsageError(f"not an implementation: single_valued and monotone are true or false, not {flags}")
+        return Implementation(function_named(data["function"]), contract_from_json(data["contract"]), *flags)
     except KeyError as error:
         raise UsageError(f"not an implementation: {error} is missing in {str(data)[:200]}") from error

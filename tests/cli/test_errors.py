@@ -32,7 +32,7 @@ BAD = [
     (["sum", "--no-save", "--format", "float8_e4m3fn:nan", "-inf"], "-inf is not a value of float8_e4m3fn"),
     ([*S, "--bias", "q", "1"], "cannot read 'q' as a number"),
     ([*S, "--ordr", "any", "1"], "no such option --ordr: did you mean --order?"),
-    ([*S, "-x", "1"], "cannot read '-x' as a number"),
+    ([*S, "-x", "1"], "no such option -x: see fpsmt sum --help"),
     ([*S, "--order", "zigzag", "1"], "--order: unknown order 'zigzag': write one of any, "),
     ([*S, "--order", "lanes", "1"], "--order: order 'lanes' needs a number"),
     ([*S, "--order", "((0+1)+2)", "1", "2"], "the order ((0+1)+2) is for 3 terms, and the sum has 2"),

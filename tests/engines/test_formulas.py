@@ -26,6 +26,7 @@ from fpsmt.floats import (
     float64,
     ieee,
     p3109,
+    zero,
 )
 from fpsmt.kernel import Proved, Refuted, Unknown
 from fpsmt.kernel.rules.formulas import points
@@ -179,6 +180,11 @@ def test_monotone_implementations() -> None:
         assert "promises to be monotone" in str(error)
     else:
         raise AssertionError("outputs that fall were accepted")
+    flat = implementation_named("relu:floats=2:monotone")  # the query says nothing across the flat piece
+    low, high = t.apply(flat, ctx, x), t.apply(flat, ctx, y)
+    across = t.all_of(t.lt(x, t.const(zero(fmt))), t.lt(t.const(zero(fmt)), y))
+    verdict = decide(ForAll("keeps order", t.implies(across, t.le(low, high))), Options(timeout=60))
+    assert isinstance(verdict, Unknown) and "promises to be monotone" in verdict.reason
     free = implementation_named("sigmoid:ulps=3")
     loose = ForAll("keeps order", t.implies(t.lt(x, y), t.le(t.apply(free, ctx, x), t.apply(free, ctx, y))))
     chosen = {(free.text, ctx, "", point): end for (_, _, _, point), end in outputs.items()}

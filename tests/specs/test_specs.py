@@ -171,5 +171,5 @@ def test_a_script_cannot_make_up_a_verdict(registry: None) -> None:
     blank = object.__new__(Proved)
     blank.__dict__.update(claim=FALSE, evidence=None, seconds=0.0)
     for made in (Fake(), blank, None, True, "proved"):
-        with pytest.raises(UsageError, match="not made by the kernel"):
+        with pytest.raises(UsageError, match="was not made by the kernel"):
             proving.discharge(obligation(FALSE, lambda c, o, made=made: made), Options())

@@ -186,7 +186,12 @@ def solver(claim: Claim, data: Mapping[str, Json], premises: Sequence[Claim]) ->
         return _unsat(answer, needs_claim(claim).condition)
     if answer.status == "sat":
         assert answer.assignment is not None
-        return Fails(assignment_to_json(answer.assignment))
+        counterexample = assignment_to_json(answer.assignment)
+        try:
+            claim.replay(counterexample)
+        except (UsageError, Unsupported) as reason:  # outputs that no monotone implementation has
+            return Open(f"what the solvers found is no execution: {reason}")
+        return Fails(counterexample)
     return Open(answer.reason or "the solvers gave no answer", "raise the timeout, or split the claim into cases")
 
 
@@ -226,6 +231,9 @@ def consequence(claim: Claim, data: Mapping[str, Json], premises: Sequence[Claim
         condition = needs_claim(premise).condition
         given = {name: term_from_json(term) for name, term in instance}
         facts.append(substitute(condition, {v: given[v.data] for v in variables(condition) if v.data in given}))
+    for term in postorder(*facts, goal):
+        if isinstance(term.sort, FloatSort) and not term.sort.format.has_nan:
+            return Open(f"terms of {term.sort.format} may have no value (it has no NaN): nothing can be abstracted")
     parts = [term_from_json(term) for term in data["abstract"]]
     *facts, goal = generalise([*facts, goal], parts)
     answer = _ask(all_of(*facts, negation(goal)), data)
