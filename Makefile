@@ -6,7 +6,7 @@ READY := $(VENV)/.ready-to-prove
 TESTABLE := $(VENV)/.ready-to-test
 PIP = $(RUN)/python -m pip install --quiet --disable-pip-version-check --editable
 
-.PHONY: prove prove-all test bench lint clean
+.PHONY: prove prove-all test bench docs lint clean
 
 $(READY): pyproject.toml
 	@$(PYTHON) -c 'import sys; sys.exit("fpsmt needs Python 3.11 or newer, not %d.%d: make PYTHON=…" % sys.version_info[:2] if sys.version_info < (3, 11) else 0)'
@@ -35,6 +35,10 @@ lint: $(TESTABLE)
 
 bench: $(READY)
 	@$(RUN)/python -m benchmarks $(NAME)
+
+# what commands print in README.md and docs/, and the page of rules: read the difference afterwards
+docs: $(TESTABLE)
+	@$(RUN)/python -m tests.docs.refresh
 
 clean:
 	rm -rf $(VENV) build *.egg-info fpsmt-results

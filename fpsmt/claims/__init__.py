@@ -2,6 +2,7 @@
 
 from fpsmt.claims.claim import Claim, Replay, claim_from_json
 from fpsmt.claims.distinguishability import Distinguishable, Inseparable, Reading, Setting
+from fpsmt.claims.extremes import SumExtremes, SumWithin
 from fpsmt.claims.formulas import ForAll
 from fpsmt.claims.functions import ConstantOn
 from fpsmt.claims.gradients import GradientInvariant, GradientOutcomes, GradientProblem, gradient_formula
@@ -12,5 +13,6 @@ from fpsmt.claims.sums import SumInvariant, SumOutcomes
 __all__ = [
     "PROOFS", "SPECS", "Case", "Claim", "ConstantOn", "Distinguishable", "ForAll", "GradientInvariant",
     "GradientOutcomes", "GradientProblem", "Inseparable", "Obligation", "PredictionInvariant", "Reading", "Replay",
-    "Setting", "Spec", "SumInvariant", "SumOutcomes", "cases", "claim_from_json", "gradient_formula", "proof", "spec",
+    "Setting", "Spec", "SumExtremes", "SumInvariant", "SumOutcomes", "SumWithin", "cases", "claim_from_json",
+    "gradient_formula", "proof", "spec",
 ]  # fmt: skip

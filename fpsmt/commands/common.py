@@ -153,14 +153,21 @@ class Saver:
     def path(self, key: str) -> Path | None:
         return None if self.folder is None else self.folder / f"{self.command}-{key[:8]}.json"
 
-    def save(self, key: str, data: Mapping[str, Any], quiet: bool = False) -> Path | None:
-        """Saves the result under its key (a hash) and says where on stderr."""
+    def save(self, key: str, data: Mapping[str, Any], quiet: bool = False, partial: bool = False) -> Path | None:
+        """Saves the result under its key (a hash) and says where on stderr.
+
+        A partial result has a file of its own, which the whole one replaces.
+        """
         from fpsmt.kernel import write_result
 
-        path = self.path(key)
-        if path is not None:
+        path = whole = self.path(key)
+        if whole is not None:
+            unfinished = whole.with_suffix(".partial.json")
+            path = unfinished if partial else whole
             try:
                 write_result(path, data)
+                if not partial:
+                    unfinished.unlink(missing_ok=True)
             except OSError as error:
                 raise UsageError(f"{path} cannot be written: {error.strerror or error}") from None
             if not quiet:

@@ -196,7 +196,7 @@ class _Session:
         self.progress.update(f"{len(self.results)} of {len(self.obligations)} done, running {names}")
         if time.monotonic() - self.saved > SAVE_SECONDS and self.results:
             with _undisturbed():
-                self.saver.save(_key(self.obligations), self._data(), quiet=True)
+                self.saver.save(_key(self.obligations), self._data(), quiet=True, partial=True)
             self.saved = time.monotonic()
 
     # -- the end --------------------------------------------------------------------------------------------
@@ -211,7 +211,7 @@ class _Session:
         total = f"{', '.join(words)}; {unexpected or 'none'} unexpected; {data['seconds']:.1f} s"
         left = len(self.obligations) - len(self.results)
         self.printer(total + (f"; interrupted, {left} not decided" if self.interrupted else ""))
-        path = self.saver.save(_key(self.obligations), data)
+        path = self.saver.save(_key(self.obligations), data, partial=left > 0)
         if path is not None:
             self._save_reproducers(path.parent)
         return code

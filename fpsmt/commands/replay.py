@@ -101,6 +101,7 @@ def _replay(record: Record) -> list[Run]:
         return []
     claim = record.claim()
     runs = [_run(record, claim, bits, schedule) for bits, schedule in record.schedules(claim)]
+    runs += [_end(record, claim, *end) for end in record.ends(claim)]
     if record.verdict == "refuted":
         runs.append(_counterexample(record, claim, show=not runs))
     return runs
@@ -141,3 +142,27 @@ def _run(record: Record, claim: Any, bits: str | None, schedule: Any) -> Run:
         reproduced,
         (*opinions, f"  {lines[0]}", *(f"  {line}" for line in shown)),
     )
+
+
+def _end(record: Record, claim: Any, end: str, bits: str | None, how: Any) -> Run:
+    """The schedule that reaches an end of a sum."""
+    from fpsmt.claims import SumExtremes
+    from fpsmt.claims.extremes import read_inputs
+    from fpsmt.files.reproduce import second_opinion
+    from fpsmt.networks.trees import tree_from_json
+
+    name = f"{record.name}, {end}"
+    try:
+        if not isinstance(claim, SumExtremes):
+            value, lines = claim.run(how)
+            good = value.is_nan if end == "nan" else value.bits == bits
+            return Run(name, good, (f"  stored     {bits}", f"  again      {value.bits}", *(f"  {x}" for x in lines)))
+        value, lines = claim.reaches(end, how)
+        inputs = read_inputs(claim.problem, how)
+        second, opinion = second_opinion(inputs, tree_from_json(how["schedule"]))
+    except FpsmtError as error:
+        return Run(name, False, (f"  {error}",))
+    except (KeyError, TypeError, ValueError, AttributeError) as error:
+        raise UsageError(f"{record.name}: a schedule cannot be read: {error!r}") from None
+    opinions = (f"  reference  {value.bits}", f"  again      {second.bits} ({opinion})")
+    return Run(f"{name} {value.decimal}", value == second, (*opinions, *(f"  {line}" for line in lines)))

@@ -1,4 +1,5 @@
-"""``fpsmt sum``: every reachable result of one sum or dot product, each with a schedule."""
+"""``fpsmt sum``: every reachable result of one sum or dot product, each with a schedule; how far it goes, where
+these are too many (`fpsmt.commands.sum_far`)."""
 
 from __future__ import annotations
 
@@ -7,6 +8,7 @@ import hashlib
 import json
 import re
 import time
+from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
@@ -31,12 +33,14 @@ if TYPE_CHECKING:
     from fpsmt.floats import Context, Float, Format
     from fpsmt.networks.executions import Execution
     from fpsmt.networks.outcomes import Sum
+    from fpsmt.networks.packed import PackedSum
 
 LONG = 40  #: characters of a number that are shown
 NARROWER = "narrow --order, or ask for fewer terms"
+LARGE = 4096  #: terms above which arrays are not turned into single values
 OPTIONS = [
-    "--format", "--order", "--fma", "--accumulator", "--products", "--bias", "--bias-place", "--dot", "--exact",
-    "--trees", "--json", "--timeout", "--jobs", "--out", "--no-save", "--help",
+    "--format", "--order", "--fma", "--accumulator", "--products", "--bias", "--bias-place", "--dot", "--file",
+    "--exact", "--extremes", "--trees", "--json", "--timeout", "--jobs", "--out", "--no-save", "--help",
 ]  # fmt: skip
 
 
@@ -65,6 +69,10 @@ def sum_command(
         tuple[str, str] | None,
         typer.Option(metavar="W X", help="Σ wᵢxᵢ instead: two .npy files, or lists such as 1,2^-3."),
     ] = None,
+    file: Annotated[list[str] | None, typer.Option("--file", metavar="X.npy", help="A file of terms.")] = None,
+    extremes: Annotated[
+        bool, typer.Option("--extremes", help="The least and the greatest result only: exact, or a bracket.")
+    ] = False,
     exact: Annotated[bool, typer.Option("--exact", help="Refuse numbers that are not values of the format.")] = False,
     trees: Annotated[bool, typer.Option("--trees", help="Draw the tree of every outcome, whole.")] = False,
     json_to: JsonOption = None,
@@ -75,6 +83,9 @@ def sum_command(
 ) -> int:
     """Every result that a sum can reach, with one schedule for each.
 
+    Where these are too many: the exact extremes (up to about 22 terms in any order), else a bracket, which is bounds
+    for every order and the farthest results found; the first word of the output says which.
+
     Numbers: decimals, hex floats (0x1.8p3), powers (2^-24), quotients (1/3), inf, nan, -0.
 
     \b
@@ -82,7 +93,11 @@ def sum_command(
       fpsmt sum --format float16 --order sequential 32000 32000 -32000
       fpsmt sum --format float32 --fma any --dot 1,0x1.0008p0 -0x1.001p0,0x1.0008p0
     """
+    from fpsmt.commands.sum_far import run_bracket
+    from fpsmt.networks.outcomes import Sum
+
     check_limits(timeout, jobs)
+    start = time.monotonic()
     terms = list(values or [])
     for word in terms:
         if word.startswith("--") or re.fullmatch(r"-[a-zA-Z]", word):
@@ -93,14 +108,18 @@ def sum_command(
     if not format:
         raise UsageError("sum needs --format, e.g. --format float16")
     execution = _execution(order, fma, accumulator, products, bias_place)
-    problem = _problem(_context("--format", format), execution, terms, dot, bias, exact)
+    terms += file or []
+    ctx = _context("--format", format)
+    problem = _large(ctx, execution, terms, dot, bias, exact) or _problem(ctx, execution, terms, dot, bias, exact)
     if not problem.is_dot:
         if fma != "never":
             say("note: --fma has no effect on a sum without products; use --dot")
         if products is not None:
             say("note: --products has no effect on a sum without products; use --dot")
     saver = Saver.of("sum", json_to, out, no_save)
-    return _run(problem, saver, timeout, trees)
+    if not isinstance(problem, Sum):
+        return run_bracket(problem, saver, timeout, lambda why, what: _unknown(problem, saver, start, why, what))
+    return _run(problem, saver, timeout, trees, extremes)
 
 
 def _context(option: str, text: str) -> Context:
@@ -172,12 +191,45 @@ def _problem(
     return Sum(ctx, terms, last, execution)
 
 
+def _large(
+    ctx: Context, execution: Execution, words: list[str], dot: tuple[str, str] | None, bias: str | None, exact: bool
+) -> PackedSum | None:
+    """The sum as arrays, when all its terms are in one .npy file (two of a dot product) and there are very many."""
+    from fpsmt.files.arrays import load_array
+    from fpsmt.files.large import read_large
+    from fpsmt.floats import read_number
+    from fpsmt.networks.packed import PackedSum
+
+    paths = [*dot] if dot is not None and not words else [] if dot is not None else words
+    if len(paths) != (1 if dot is None else 2) or not all(path.endswith(".npy") for path in paths):
+        return None
+    if load_array(Path(paths[0])).size <= LARGE:
+        return None
+    reader = _Reader(ctx.format, exact)
+    arrays = []
+    for path in paths:
+        carriers, some, count = read_large(path, ctx.format)
+        if exact and some:
+            raise UsageError(f"{path}: {some[0][0]} is not a value of {ctx.format}; the nearest is {some[0][1]!r}")
+        reader.rounded += some
+        reader.more += count - len(some)
+        arrays.append(carriers)
+    if len({len(a) for a in arrays}) > 1:
+        raise UsageError(
+            f"--dot: W has {len(arrays[0])} elements and X has {len(arrays[1])}: they must have one length"
+        )
+    last = None if bias is None else reader(bias, read_number(bias), "--bias")
+    reader.tell()
+    return PackedSum.of(ctx, arrays[-1], arrays[0] if dot is not None else None, last, execution)
+
+
 class _Reader:
     """Numbers become values of the format; what had to be rounded is counted and told."""
 
     def __init__(self, fmt: Format, exact: bool) -> None:
         self.format, self.exact = fmt, exact
         self.rounded: list[tuple[str, Float]] = []
+        self.more = 0
 
     def __call__(self, written: str, x: Any, where: str) -> Float:
         from fpsmt.files.arrays import value_of
@@ -195,29 +247,44 @@ class _Reader:
         for written, value in self.rounded[:3]:
             written = written if len(written) <= LONG else written[: LONG - 3] + "..."
             say(f"note: {written} is not a value of {self.format}: rounded to nearest, {value.decimal} = {value.hex}")
-        if len(self.rounded) > 3:
-            say(f"note: {len(self.rounded) - 3} more numbers were rounded to nearest; --exact refuses them")
+        more = self.more + max(len(self.rounded) - 3, 0)
+        if more:
+            say(f"note: {more} more numbers were rounded to nearest; --exact refuses them")
 
 
 # -- the answer ---------------------------------------------------------------------------------------------
 
 
-def _run(problem: Sum, saver: Saver, timeout: float, trees: bool) -> int:
+def _run(problem: Sum, saver: Saver, timeout: float, trees: bool, extremes: bool) -> int:
+    """The set of outcomes; else the exact extremes; else a bracket.  The first two get a third of the time each."""
+    from fpsmt.commands.sum_far import run_bracket, run_extremes
     from fpsmt.display.outcomes import FEW, SHORT_TREE, OutcomesView, show_outcomes
     from fpsmt.display.progress import Progress
     from fpsmt.engines.sums import outcomes
     from fpsmt.kernel import verdict_to_json
+    from fpsmt.networks.packed import PackedSum
     from fpsmt.networks.trees import tree_to_json
 
     start = time.monotonic()
-    try:
-        with time_limit(timeout), Progress(f"summing {problem.n} terms in every allowed order"):
-            proved = outcomes(problem)
-    except TimeLimit:
-        why, what = f"the time limit of {timeout:g} s was passed", "raise --timeout or narrow --order"
-        return _unknown(problem, saver, start, why, what)
-    except Unsupported as error:
-        return _unknown(problem, saver, start, str(error), NARROWER)
+    proved, why = None, ""
+    if not extremes:
+        try:
+            with time_limit(timeout / 3), Progress(f"summing {problem.n} terms in every allowed order"):
+                proved = outcomes(problem)
+        except TimeLimit:
+            why = f"the exact set of outcomes took more than {timeout / 3:.3g} s"
+        except Unsupported as error:
+            why = str(error)
+    if proved is None:
+        code = run_extremes(problem, saver, timeout / 3, why)
+        if code is not None:
+            return code
+        try:
+            packed = PackedSum.pack(problem)
+        except Unsupported as error:
+            return _unknown(problem, saver, start, str(error), NARROWER)
+        left = max(timeout - (time.monotonic() - start), 0.1)
+        return run_bracket(packed, saver, left, lambda why, what: _unknown(problem, saver, start, why, what))
     view: OutcomesView = show_outcomes(proved)
     data = {
         "command": "sum",
@@ -253,10 +320,13 @@ def _save(problem: Sum, saver: Saver, view: Any, key: str, data: dict[str, Any])
         saver.save_script(path.with_suffix(".py"), text, "every outcome")
 
 
-def _unknown(problem: Sum, saver: Saver, start: float, reason: str, next_step: str) -> int:
+def _unknown(problem: Sum | PackedSum, saver: Saver, start: float, reason: str, next_step: str) -> int:
+    from fpsmt.claims.extremes import packed_to_json
     from fpsmt.claims.sums import sum_to_json
+    from fpsmt.networks.outcomes import Sum
 
-    key = hashlib.sha256(json.dumps(sum_to_json(problem), sort_keys=True).encode()).hexdigest()
+    statement = sum_to_json(problem) if isinstance(problem, Sum) else packed_to_json(problem)
+    key = hashlib.sha256(json.dumps(statement, sort_keys=True).encode()).hexdigest()
     data = {
         "command": "sum",
         "claim": {"text": f"{{result : ∃ schedule}} for {problem.text}", "hash": key},

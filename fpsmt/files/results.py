@@ -7,8 +7,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from fpsmt.claims import Claim, SumInvariant, SumOutcomes, claim_from_json
+from fpsmt.claims import Claim, SumExtremes, SumInvariant, SumOutcomes, SumWithin, claim_from_json
 from fpsmt.errors import EvidenceError, UsageError
+from fpsmt.floats import Float
 from fpsmt.kernel import read_result
 
 
@@ -47,8 +48,27 @@ class Record:
             raise UsageError(f"{self.name}: the schedules cannot be read: {error!r}") from None
         return []
 
+    def ends(self, claim: Claim) -> list[tuple[str, str | None, Any]]:
+        """(which end, the bits that are claimed, or None; how it is reached) for each end of a sum that was reached."""
+        try:
+            if self.verdict == "proved" and isinstance(claim, SumExtremes):
+                return [(end, None, how) for end, how in self.data["evidence"]["found"]["schedules"].items()]
+            if self.verdict == "proved" and isinstance(claim, SumWithin):
+                return [(end, kept["bits"], kept["recipe"]) for end, kept in self.result.get("recipes", {}).items()]
+        except (KeyError, TypeError, AttributeError) as error:
+            raise UsageError(f"{self.name}: the schedules cannot be read: {error!r}") from None
+        return []
+
     def check_result(self, claim: Claim) -> None:
         """What the command listed must be what the claim says; an evidence error where it is not."""
+        if isinstance(claim, SumExtremes | SumWithin) and self.verdict == "proved":
+            for name in ("low", "high"):
+                end: Float | None = getattr(claim, name)
+                proved = "nan" if end is None else end.hex
+                if self.result.get(name, proved) != proved:
+                    raise EvidenceError(f"{name} is listed as {self.result[name]}, and proved to be {proved}")
+            if isinstance(claim, SumExtremes) and self.result.get("nan", claim.nan_reachable) != claim.nan_reachable:
+                raise EvidenceError("what is listed about NaN is not what is proved")
         if "outcomes" not in self.result:
             return
         if not isinstance(claim, SumOutcomes):

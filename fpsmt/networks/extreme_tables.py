@@ -14,6 +14,8 @@ from numpy.typing import NDArray
 
 from fpsmt.errors import Unsupported, UsageError
 from fpsmt.floats import Context, Format, Mode, Subnormals, float32, float64, pow2
+from fpsmt.floats.compiled import parameters
+from fpsmt.floats.wide import Parameters
 from fpsmt.networks import subset_tables as kernels
 from fpsmt.networks.orders import AnyOrder, Contiguous, Depth, FixedOrder, Order, Sequential
 from fpsmt.networks.trees import steps
@@ -37,6 +39,15 @@ class Leaves:
     k: Any
     kf: Any
     kp: Any
+
+
+def factor_parameters(acc: Context, formats: set[Format], addend: bool) -> Parameters:
+    """Parameters that serve factors of any of these formats, for an fma (`addend`: of the accumulator's format) or a
+    sum of two products.  Operands that the context flushes have to be flushed beforehand."""
+    last = (acc.format,) if addend else ()
+    found = [parameters(acc, (w, x, *last) if addend else (w, x, w, x)) for w in formats for x in formats]
+    k = max(found, key=lambda p: p.path)
+    return k._replace(tiny0=0.0, tiny1=0.0) if addend else k._replace(tiny0=0.0, tiny1=0.0, tiny2=0.0, tiny3=0.0)
 
 
 class Table:
@@ -163,8 +174,13 @@ def _halves(work: Callable[[int, int], None], size: int) -> None:
         return
     cuts = [size * i // (8 * THREADS) for i in range(8 * THREADS + 1)]
     with ThreadPoolExecutor(THREADS) as pool:
-        for done in [pool.submit(work, a, b) for a, b in pairwise(cuts)]:
-            done.result()
+        parts = [pool.submit(work, a, b) for a, b in pairwise(cuts)]
+        try:
+            for part in parts:
+                part.result()
+        except BaseException:  # an interrupt or a time limit: only what is running is waited for
+            pool.shutdown(wait=False, cancel_futures=True)
+            raise
 
 
 class Subsets(Stored):
@@ -294,7 +310,11 @@ class Multisets(Stored):
         self.fill()
 
     def fill(self) -> None:
-        kernels.pooled_table(self.radix, self.counts, self.low, self.high, self.nan, self.leaf, *self.rules)
+        self._run(kernels.pooled_table)
+
+    def _run(self, kernel: Any) -> None:
+        tables = (self.low, self.high, self.nan)
+        kernels.interruptible(kernel, self.radix, self.counts, *tables, self.leaf, *self.rules)
 
     def work(self) -> int:
         return _pooled_splits(self.counts)
@@ -333,7 +353,7 @@ class Folds(Multisets):
     """Left folds of every permutation, over the same states."""
 
     def fill(self) -> None:
-        kernels.pooled_folds(self.radix, self.counts, self.low, self.high, self.nan, self.leaf, *self.rules)
+        self._run(kernels.pooled_folds)
 
     def work(self) -> int:
         return len(self.counts) * math.prod(int(c) + 1 for c in self.counts)
@@ -351,7 +371,7 @@ class Intervals(Stored):
         self.n, self.splits = n, n**3 // 6
         _affordable(20 * self.splits, n)
         super().__init__(leaves, use, (n + 1) ** 2, np.arange(n, dtype=np.int64) * (n + 2) + 1)
-        kernels.contiguous_table(self.low, self.high, self.nan, self.leaf, *self.rules)
+        kernels.interruptible(kernels.contiguous_table, self.low, self.high, self.nan, self.leaf, *self.rules)
 
     def root(self) -> int:
         return self.n
@@ -373,6 +393,9 @@ class Program(Stored):
 
     def root(self) -> int:
         return len(self.low) - 1
+
+    def kind(self, states: Array) -> Array:
+        return np.where(states < self.n, states, -1)
 
     def candidates(self, state: int) -> tuple[Array, Array]:
         return self.left[[state - self.n]], self.right[[state - self.n]]

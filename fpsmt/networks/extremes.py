@@ -34,6 +34,7 @@ import math
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from fractions import Fraction
+from functools import lru_cache
 from itertools import product
 from typing import Any
 
@@ -41,13 +42,13 @@ import numpy as np
 
 from fpsmt import floats
 from fpsmt.errors import InternalError, Unsupported, UsageError
-from fpsmt.floats import Context, Float, Format, Overflow, zero
+from fpsmt.floats import Context, Float, Overflow, zero
 from fpsmt.floats.compiled import embeds, parameters
 from fpsmt.floats.vector import to_floats
 from fpsmt.floats.wide import Parameters
 from fpsmt.networks import subset_tables as tables
 from fpsmt.networks.executions import PAPER, Execution
-from fpsmt.networks.extreme_tables import Leaves, Table, WithLast, family
+from fpsmt.networks.extreme_tables import Leaves, Table, WithLast, factor_parameters, family
 from fpsmt.networks.orders import Order, Union
 from fpsmt.networks.outcomes import Sum
 from fpsmt.networks.trees import Tree
@@ -186,7 +187,11 @@ def extremes(problem: BoxSum | Sum) -> Extremes:
     >>> str(found.low), str(found.high), found.witness["high"].schedule
     ('2048.0', '2050.0', (0, (1, 2)))
     """
-    problem = BoxSum.of(problem) if isinstance(problem, Sum) else problem
+    return _extremes(BoxSum.of(problem) if isinstance(problem, Sum) else problem)
+
+
+@lru_cache(maxsize=8)
+def _extremes(problem: BoxSum) -> Extremes:
     program = _Program(problem)
     best: dict[str, tuple[float, Table, int]] = {}
     splits = 0
@@ -263,8 +268,8 @@ class _Program:
                 raise Unsupported(f"extremes: {fmt} is not embedded in float64; ask for the set of outcomes")
         self.nan_overflow = self.acc.overflow is Overflow.NAN
         self.k = self._rules(parameters(self.acc))
-        self.kf = self._widest(formats, (self.acc.format,))
-        self.kp = self._widest(formats, ())
+        self.kf = self._rules(factor_parameters(self.acc, formats, True))
+        self.kp = self._rules(factor_parameters(self.acc, formats, False))
         self.picks: list[dict[str, Any]] = []
         rows = np.array([self._row(t) for t in self.ranges], dtype=np.float64)
         kinds = [self.ranges.index(t) for t in self.ranges]
@@ -277,14 +282,6 @@ class _Program:
         if not self.nan_overflow:
             return k
         return k._replace(above=math.inf, below=-math.inf, infinite=math.inf)
-
-    def _widest(self, formats: set[Format], last: tuple[Format, ...]) -> Parameters:
-        """Parameters that serve factors of every format here; flushed operands are flushed beforehand."""
-        found = [
-            parameters(self.acc, (w, x, *last) if last else (w, x, w, x)) for w in formats for x in formats
-        ]
-        k = self._rules(max(found, key=lambda p: p.path))
-        return k._replace(tiny0=0.0, tiny1=0.0) if last else k._replace(tiny0=0.0, tiny1=0.0, tiny2=0.0, tiny3=0.0)
 
     # -- one leaf ------------------------------------------------------------------------------------------
 

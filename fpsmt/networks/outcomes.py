@@ -2,8 +2,9 @@
 
 The set of results of a family is the set of values at the root of a *grammar* of trees: a state stands for the
 terms summed so far, a split for the two subtrees of a node.  The values of a state are all roundings of all pairs
-of values of its splits.  Equal terms are one kind of term, so that states are multisets.  Exact reference
-arithmetic; NaN, ±inf and both zeros are results of their own.
+of values of its splits.  Equal terms are one kind of term, so that states are multisets.  NaN, ±inf and both zeros
+are results of their own.  Compiled loops (`outcome_sets`) do the work for ``any``, ``sequential`` and ``contiguous``
+with more than a few terms; exact scalars do the rest, and everything in `reachable_by_scalars`.
 """
 
 from __future__ import annotations
@@ -17,11 +18,18 @@ from itertools import product
 from types import MappingProxyType
 from typing import Any
 
+import numpy as np
+
 from fpsmt import floats
 from fpsmt.errors import Unsupported, UsageError
-from fpsmt.floats import Context, Float
+from fpsmt.floats import Context, Float, zero
+from fpsmt.floats.compiled import embeds, parameters
+from fpsmt.floats.vector import to_floats
+from fpsmt.networks import subset_tables as tables
 from fpsmt.networks.executions import PAPER, Execution
+from fpsmt.networks.extreme_tables import factor_parameters
 from fpsmt.networks.orders import AnyOrder, Contiguous, Depth, FixedOrder, Order, Sequential, Union
+from fpsmt.networks.outcome_sets import OutcomeSet
 from fpsmt.networks.sums import Product, evaluate_tree
 from fpsmt.networks.trees import Tree, steps
 
@@ -42,6 +50,8 @@ class Grammar:
 
 MAX_STEPS = 20_000_000  #: additions after which the exact set is given up: minutes of work
 MAX_SPLITS = 20_000_000  #: splits of states; more take long, and more memory than there is
+MOST_COMPILED_SPLITS = 50_000_000  #: the same, where compiled loops look at them
+FEW = 4  #: leaves up to which exact scalars are as fast
 
 
 @dataclass(frozen=True)
@@ -96,22 +106,39 @@ class Sum:
 def reachable(problem: Sum) -> Mapping[Float, Tree]:
     """Each reachable result with one schedule for it; results in ascending order, NaN last.
 
-    Raises `Unsupported`, before it starts, when there are more than `MAX_SPLITS` splits of the terms to look at, or
-    later when that takes more than `MAX_STEPS` additions.
+    Raises `Unsupported`, before it starts, when there are more than `MOST_COMPILED_SPLITS` splits of the terms to look
+    at (`MAX_SPLITS` for exact scalars), or later when that takes too many additions.
 
     >>> from fpsmt.floats import context, exactly, float16
     >>> ones = tuple(exactly(float16, v) for v in (2048, 1, 1))
     >>> [str(v) for v in reachable(Sum(context("float16"), ones))]
     ['2048.0', '2050.0']
     """
+    return _reachable(_Work(problem, compiled=True))
+
+
+def reachable_by_scalars(problem: Sum) -> Mapping[Float, Tree]:
+    """`reachable` without compiled arithmetic: the reference, and slow."""
+    return _reachable(_Work(problem, compiled=False))
+
+
+def uses_compiled(problem: Sum) -> bool:
+    """Does `reachable` take the word of compiled arithmetic for part of its work?"""
+    order = problem.execution.order
+    work = _Work(problem, compiled=True)
+    return any(work.all_compiled(part) for part in (order.parts if isinstance(order, Union) else (order,)))
+
+
+def _reachable(work: _Work) -> Mapping[Float, Tree]:
+    problem = work.problem
     found: dict[Float, Tree] = {}
-    work = _Work(problem)
     splits = work.splits(problem.execution.order)
-    if splits > MAX_SPLITS:
+    most = MOST_COMPILED_SPLITS if work.all_compiled(problem.execution.order) else MAX_SPLITS
+    if splits > most:
         size = f"10^{len(str(splits)) - 1}" if splits < 10**1000 else "10^1000"
         raise Unsupported(
             f"the exact set of outcomes needs at least {size} splits of {problem.n} terms: at most "
-            f"{MAX_SPLITS} are tried"
+            f"{most} are tried"
         )
     for result, tree in work.results(problem.execution.order):
         found.setdefault(result, tree)
@@ -125,8 +152,9 @@ def _rank(x: Float) -> tuple[bool, int, bool]:
 class _Work:
     """The tables of one call: values of states, shared by all families of a union."""
 
-    def __init__(self, problem: Sum) -> None:
+    def __init__(self, problem: Sum, compiled: bool) -> None:
         self.problem = problem
+        self.compiled = compiled
         self.acc = problem.execution.sum_context(problem.context)
         self.fuses = problem.execution.fuses(problem.is_dot)
         self.exact = problem.is_dot and problem.execution.products == "exact"
@@ -138,6 +166,10 @@ class _Work:
         self.leaves = leaves
         self.sums: dict[tuple[int, int], int] = {}
         self.steps = 0
+        used = {v.format for leaf in leaves for v in (leaf if isinstance(leaf, tuple) else (leaf,))}
+        rounding = problem.execution.product_context(problem.context) or self.acc
+        self.formats = used
+        self.compiled = compiled and all(map(embeds, {*used, self.acc.format, rounding.format}))
 
     # -- the families -----------------------------------------------------------------------------------
 
@@ -173,12 +205,66 @@ class _Work:
         else:
             if mixed and order.has(n + 1):
                 for at in [0] if place == "first" or order.symmetric else range(n + 1):
-                    yield from self._grammar(self._family(order, [*range(at), n, *range(at, n)]))
+                    yield from self._any_of(order, [*range(at), n, *range(at, n)])
             elif mixed and not last:
                 raise UsageError(f"the order {order} has no tree of {n + 1} terms")
             if last and (order.has(n) or not mixed or not order.has(n + 1)):
-                family = self._family(order, list(range(n)))
-                yield from self._grammar(_with_last(family, n) if has_bias else family)
+                yield from self._any_of(order, list(range(n)), n if has_bias else None)
+
+    def all_compiled(self, order: Order) -> bool:
+        """Compiled loops do the work for this family."""
+        if isinstance(order, Union):
+            return all(self.all_compiled(part) for part in order.parts)
+        return self.compiled and isinstance(order, AnyOrder | Sequential | Contiguous) and len(self.leaves) > FEW + 1
+
+    def _any_of(self, order: Order, leaves: list[int], last: int | None = None) -> Iterator[tuple[Float, Tree]]:
+        """The trees of a family over these leaves, with the bias added at the very end if there is a last one."""
+        if not self.all_compiled(order):
+            family = self._family(order, leaves)
+            yield from self._grammar(family if last is None else _with_last(family, last))
+            return
+        found = self._set(order, leaves)
+        if last is None:
+            for i, value in enumerate(to_floats(self.acc.format, found.values)):
+                yield self._final(value), found.schedule(i)
+            return
+        bias = self._leaf(last)
+        for i, value in enumerate(to_floats(self.acc.format, found.values)):
+            yield self._final(floats.add(self.acc, value, bias)), (found.schedule(i), last)
+
+    def _set(self, order: Order, leaves: list[int]) -> OutcomeSet:
+        """The values of a family by compiled loops."""
+        if isinstance(order, Contiguous):
+            kind, kinds, pools = "contiguous", leaves, [[i] for i in leaves]
+        else:
+            kind = "any" if isinstance(order, AnyOrder) else "sequential"
+            kinds = sorted({self.kind_of[i] for i in leaves})
+            pools = [[i for i in leaves if self.kind_of[i] == name] for name in kinds]
+        rule = {"never": tables.NEVER, "any": tables.ANY, "always": tables.ALWAYS}[self.fuses]
+        rules = (
+            tables.EXACT if self.exact else rule,
+            parameters(self.acc),
+            factor_parameters(self.acc, self.formats, True),
+            factor_parameters(self.acc, self.formats, False),
+        )
+        found = OutcomeSet(np.array([self._row(i) for i in kinds]), rules, pools, kind)
+        if not self.acc.format.has_nan and np.isnan(found.values).any():
+            raise UsageError(f"the result is NaN, and {self.acc.format} has none")
+        return found
+
+    def _row(self, kind: int) -> list[float]:
+        """A leaf for the compiled loops."""
+        row = [0.0] * len(tables.LEAF)
+        row[tables.LOW] = row[tables.HIGH] = float(self._leaf(kind))
+        if self._is_product(kind):
+            row[tables.PRODUCT] = 1.0
+            flush = self.acc.subnormals.inputs
+            w, x = (zero(v.format, v.negative) if flush and v.is_subnormal else v for v in self.leaves[kind])
+            row[tables.WL], row[tables.XL] = float(w), float(x)
+        return row
+
+    def _final(self, value: Float) -> Float:
+        return value if self.acc == self.problem.context else floats.cast(self.problem.context, value)
 
     def _family(self, order: Order, leaves: list[int]) -> Grammar:
         """The trees of a family over these leaves."""
@@ -225,9 +311,7 @@ class _Work:
             if grammar.pooled:
                 pools = {name: [i for i, k in enumerate(self.kind_of) if k == name] for name in self.kind_of}
             tree = _witness(table, kind, grammar.root, code, pools)
-            result = Float(self.acc.format, code)
-            ctx = self.problem.context
-            yield (result if self.acc == ctx else floats.cast(ctx, result)), tree
+            yield self._final(Float(self.acc.format, code)), tree
 
     def _is_product(self, kind: int | None) -> bool:
         return kind is not None and self.problem.is_dot and kind < self.problem.n

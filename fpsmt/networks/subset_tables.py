@@ -11,6 +11,7 @@ Kernels release Python's lock, so that two threads can each fill a half of one l
 from __future__ import annotations
 
 import math
+from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 import numpy as np
@@ -35,6 +36,18 @@ def threaded(function: Any) -> Any:
     dispatcher = jit(function)
     dispatcher.targetoptions["nogil"] = True
     return dispatcher
+
+
+def interruptible(kernel: Any, *arguments: Any) -> Any:
+    """kernel(stop, …) on another thread, so that an interrupt or a time limit can end it: it looks at stop[0]."""
+    stop = np.zeros(1, np.int64)
+    with ThreadPoolExecutor(1) as pool:
+        work = pool.submit(kernel, stop, *arguments)
+        try:
+            return work.result()
+        except BaseException:
+            stop[0] = 1
+            raise
 
 
 # -- one node -----------------------------------------------------------------------------------------------
@@ -365,13 +378,15 @@ def general_level(
 
 @threaded
 def pooled_table(
-    radix: Any, counts: Any, low: Any, high: Any, nan: Any, leaf: Any, mode: int, k: Any, kf: Any, kp: Any
+    stop: Any, radix: Any, counts: Any, low: Any, high: Any, nan: Any, leaf: Any, mode: int, k: Any, kf: Any, kp: Any
 ) -> None:
     """Every tree over multisets: state Σ cᵢ·radix[i] holds cᵢ terms of kind i; parts have smaller numbers."""
     kinds = counts.size
     digit = np.zeros(kinds, np.int64)
     part = np.zeros(kinds, np.int64)
     for s in range(1, low.size):
+        if stop[0]:
+            return
         i = 0
         while digit[i] == counts[i]:
             digit[i] = 0
@@ -421,12 +436,14 @@ def _single(state: int, radix: Any) -> int:
 
 @threaded
 def pooled_folds(
-    radix: Any, counts: Any, low: Any, high: Any, nan: Any, leaf: Any, mode: int, k: Any, kf: Any, kp: Any
+    stop: Any, radix: Any, counts: Any, low: Any, high: Any, nan: Any, leaf: Any, mode: int, k: Any, kf: Any, kp: Any
 ) -> None:
     """Left folds of every permutation, over the states of `pooled_table`."""
     kinds = counts.size
     digit = np.zeros(kinds, np.int64)
     for s in range(1, low.size):
+        if stop[0]:
+            return
         i = 0
         while digit[i] == counts[i]:
             digit[i] = 0
@@ -452,13 +469,17 @@ def pooled_folds(
 
 
 @threaded
-def contiguous_table(low: Any, high: Any, nan: Any, leaf: Any, mode: int, k: Any, kf: Any, kp: Any) -> None:
+def contiguous_table(
+    stop: Any, low: Any, high: Any, nan: Any, leaf: Any, mode: int, k: Any, kf: Any, kp: Any
+) -> None:
     """Every parenthesisation: state i·(n+1) + j holds the leaves i … j−1; singletons are filled in."""
     n = leaf.shape[0]
     row = n + 1
     for length in range(2, n + 1):
         for i in range(n - length + 1):
             j = i + length
+            if stop[0]:
+                return
             best, top, bad = math.nan, math.nan, False
             for cut in range(i + 1, j):
                 a, b = i * row + cut, cut * row + j

@@ -15,7 +15,7 @@ from fpsmt.errors import Unsupported, UsageError
 from fpsmt.floats import Context, Float, Mode, Overflow, Subnormals, context, exactly, float16, float32, ieee
 from fpsmt.kernel import Refuted, check_verdict, verdict_to_json
 from fpsmt.networks import Sum, execution
-from fpsmt.networks.outcomes import MAX_SPLITS, reachable
+from fpsmt.networks.outcomes import MAX_SPLITS, MOST_COMPILED_SPLITS, reachable
 from fpsmt.networks.trees import tree_from_json
 from tests.strategies import floats
 
@@ -117,7 +117,7 @@ def test_terms_of_another_format_are_cast_first() -> None:
 def test_what_is_too_large_is_declined_at_once(order: str, n: int, distinct: bool) -> None:
     terms = half(*(k if distinct else 1 for k in range(1, n + 1)))
     problem = Sum(context("float16"), terms, None, execution(order))
-    with pytest.raises(Unsupported, match=f"at most {MAX_SPLITS} are tried"):
+    with pytest.raises(Unsupported, match=f"at most ({MAX_SPLITS}|{MOST_COMPILED_SPLITS}) are tried"):
         reachable(problem)
 
 
@@ -146,7 +146,11 @@ def test_terms_that_are_none(terms: Any) -> None:
 
 def test_too_many_additions(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("fpsmt.networks.outcomes.MAX_STEPS", 10)
-    problem = Sum(context("float16"), half(1, 2, 4, 8, 16, 32, 3))
+    monkeypatch.setattr("fpsmt.networks.outcome_sets.MOST_ADDITIONS", 20)
+    compiled = Sum(context("float16"), half(1, 2, 4, 8, 16, 32, 3))
+    with pytest.raises(Unsupported, match="needs more than 20 additions"):
+        reachable(compiled)
+    problem = Sum(context("float16"), half(1, 2, 4, 8, 16, 32, 3), None, execution("depth:6"))
     with pytest.raises(Unsupported, match="needs more than 10 additions for 7 terms"):
         reachable(problem)
     verdict = decide(SumInvariant(problem))

@@ -19,7 +19,7 @@ given the claim, its data and the claims of the premises, does whatever computat
 holds, that it met a counterexample, or that it settles nothing.  `fpsmt check` applies the rules again.
 
 **Touch:** the rule's file in `fpsmt/kernel/rules/` (a function under `@rule`), an engine that applies it (page 4), a
-test in `tests/kernel/`.  This page is written by `python -m tests.docs.kernel_rules` from the docstrings.
+test in `tests/kernel/`.  This page is written from the docstrings by `make docs`.
 """
 
 

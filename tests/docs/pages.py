@@ -99,11 +99,11 @@ def run_page(path: Path, folder: Path) -> int:
         printed = None
         if block.kind == "console":
             for command, output in commands(block):
-                problem = differences(output, _shell(command, folder), not command.startswith("fpsmt prove"))
+                problem = differences(output, shell(command, folder), not command.startswith("fpsmt prove"))
                 assert not problem, f"{where}: {command}: {problem}"
                 count += 1
         elif block.kind == "python" and (named := FILE.match(block.text)):
-            _write(folder, named[1], block.text)
+            write_file(folder, named[1], block.text)
             count += 1
         elif block.kind == "python" and ">>> " in block.text:
             with _inside(folder):
@@ -118,7 +118,8 @@ def run_page(path: Path, folder: Path) -> int:
     return count
 
 
-def _shell(command: str, folder: Path) -> str:
+def shell(command: str, folder: Path) -> str:
+    """What a command prints in this folder, errors included."""
     paths = [str(Path(sys.executable).parent), os.environ.get("PATH", "")]
     done = subprocess.run(
         command,
@@ -133,6 +134,12 @@ def _shell(command: str, folder: Path) -> str:
     return done.stdout
 
 
+def link_project(folder: Path, *names: str) -> None:
+    """Makes these folders of the project seen from the folder where commands run."""
+    for name in names:
+        (folder / name).symlink_to(ROOT / name)
+
+
 @contextlib.contextmanager
 def _inside(folder: Path) -> Iterator[None]:
     before = Path.cwd()
@@ -143,7 +150,7 @@ def _inside(folder: Path) -> Iterator[None]:
         os.chdir(before)
 
 
-def _write(folder: Path, name: str, text: str) -> None:
+def write_file(folder: Path, name: str, text: str) -> None:
     """Writes a file that the page shows; one for `fpsmt` itself can be imported as if it were in the package."""
     path = folder / name
     path.parent.mkdir(parents=True, exist_ok=True)

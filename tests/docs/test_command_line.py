@@ -36,7 +36,7 @@ def test_every_option_on_the_page_exists() -> None:
 
 
 def test_the_page_of_rules_is_current() -> None:
-    assert PAGE.read_text(encoding="utf-8") == page(), "run python -m tests.docs.kernel_rules"
+    assert PAGE.read_text(encoding="utf-8") == page(), "run make docs"
 
 
 def run(words: str, folder: Path, redirect: str = "") -> tuple[int, str]:

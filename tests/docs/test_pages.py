@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.docs.pages import ROOT, blocks, differences, run_page
+from tests.docs.pages import ROOT, blocks, differences, link_project, run_page
 
 PAGES = sorted((ROOT / "docs").glob("*.md"))
 MACHINE = {"reveal"}  #: pages that show what one machine's libraries do
@@ -15,6 +15,7 @@ MACHINE = {"reveal"}  #: pages that show what one machine's libraries do
 
 @pytest.mark.parametrize("page", [page for page in PAGES if page.stem not in MACHINE], ids=lambda page: page.stem)
 def test_the_examples_of_a_page_run(page: Path, tmp_path: Path) -> None:
+    link_project(tmp_path, "examples")
     count = run_page(page, tmp_path)
     assert count or page.stem in ("architecture", "9-kernel-rules"), "a page without an example"
 

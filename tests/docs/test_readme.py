@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import re
 import shutil
 from pathlib import Path
@@ -13,14 +12,13 @@ from fpsmt.commands import common
 from fpsmt.floats import FORMATS
 from fpsmt.networks import parse_order
 from fpsmt.networks.orders import ORDER_NAMES
-from tests.docs.pages import ROOT, run_page
+from tests.docs.pages import ROOT, link_project, run_page
 
 README = ROOT / "README.md"
 
 
 def test_the_examples_run(tmp_path: Path) -> None:
-    for folder in ("specs", "proofs", "examples"):  # the commands run in the project's folder, and save beside it
-        os.symlink(ROOT / folder, tmp_path / folder)
+    link_project(tmp_path, "specs", "proofs", "examples")
     assert run_page(README, tmp_path) >= 10
 
 

@@ -2,17 +2,17 @@
 
 from __future__ import annotations
 
+from fractions import Fraction
 from itertools import product
 
 import pytest
-from hypothesis import HealthCheck, assume, example, given, settings
-from hypothesis import strategies as st
+from hypothesis import HealthCheck, assume, given, settings
 
 from fpsmt.errors import Unsupported, UsageError
-from fpsmt.floats import Float, context, exactly, float16, float32, format_named, nearest
+from fpsmt.floats import Float, context, exactly, float8_e4m3fn, float16, float32, from_ordinal, infinity, nearest
 from fpsmt.networks.executions import execution
 from fpsmt.networks.extremes import Box, BoxSum, Extremes, extremes, number
-from fpsmt.networks.outcomes import Sum
+from fpsmt.networks.outcomes import Sum, reachable, reachable_by_scalars
 from tests.extremes.strategies import box_sums, members, same_number, sums
 
 SLOW = [HealthCheck.too_slow, HealthCheck.filter_too_much]
@@ -49,7 +49,7 @@ def expected(problem: Sum) -> list[Float] | None:
 
 
 @given(sums())
-@settings(max_examples=400, deadline=None, suppress_health_check=SLOW)
+@settings(max_examples=300, deadline=None, suppress_health_check=SLOW)
 def test_extremes_are_those_of_all_schedules(problem: Sum) -> None:
     reached = expected(problem)
     if reached is None:
@@ -91,3 +91,74 @@ def test_boxes(problem: BoxSum) -> None:
         assume(False)
     agrees(found, reached)
     witnesses_hold(problem, found)
+
+
+def numbers(fmt, *values):
+    return tuple(nearest(fmt, Fraction(v)) for v in values)
+
+
+def test_seven_terms_in_every_order() -> None:
+    for fmt, terms in (
+        (float16, numbers(float16, 2048, 3, "1/2", -2047, 1, 5, "3/4")),
+        (float32, numbers(float32, 2**24, 3, 1, 1, -(2**24), "1/3", 5)),
+    ):
+        problem = Sum(context(fmt), terms)
+        agrees(extremes(problem), list(reachable_by_scalars(problem)))
+
+
+@pytest.mark.parametrize("fma", ["never", "any", "always"])
+def test_ten_products(fma: str) -> None:
+    """Beyond enumeration: the set of outcomes has the same ends."""
+    w = numbers(float16, 1.5, -0.75, 33, 7, 0.0999, -12, 3.25, -31, 1, 2)
+    x = numbers(float16, 1.0625, 3.5, 2, -5, 77, 4.125, 0.3, 2.03, -1, 0.25)
+    problem = Sum(context("float16"), tuple(zip(w, x)), nearest(float16, Fraction(1, 3)), execution("any", fma))
+    found = reachable(problem)
+    agrees(extremes(problem), list(found))
+    assert len(found) > 3
+
+
+def test_equal_terms_are_pooled() -> None:
+    ones = numbers(float16, *[1] * 9, *[2048] * 2, -2048)
+    problem = Sum(context("float16"), ones)
+    found = extremes(problem)
+    assert found.splits < 3**9
+    agrees(found, list(reachable(problem)))
+
+
+def test_a_box_of_all_finite_values() -> None:
+    """Two free terms and a fixed one: overflow both ways, and NaN in trees that let infinities meet."""
+    top = from_ordinal(float16, float16.largest_code)
+    free = Box(-top, top)
+    four = BoxSum(context("float16"), (free, free, free, free))
+    found = extremes(four)
+    assert (found.low, found.high, found.nan) == (infinity(float16, True), infinity(float16), True)
+    folds = extremes(BoxSum(context("float16"), (free,) * 3, None, execution("sequential")))
+    assert not folds.nan
+    one = exactly(float16, 1)
+    alone = extremes(BoxSum(context("float16"), (Box(one, one), Box(-one, one))))
+    assert (str(alone.low), str(alone.high)) == ("0.0", "2.0")
+
+
+def test_zero_times_a_box_with_infinity_may_be_nan() -> None:
+    nil, inf, one = exactly(float16, 0), infinity(float16), exactly(float16, 1)
+    found = extremes(BoxSum(context("float16"), ((nil, Box(-inf, inf)),)))
+    assert found.low is not None
+    assert found.high is not None
+    assert (found.low.is_zero, found.high.is_zero, found.nan) == (True, True, True)
+    assert found.witness["nan"].inputs.terms[0][1].is_infinite  # type: ignore[index]
+    some = extremes(BoxSum(context("float16"), ((Box(nil, one), inf), (one, one))))
+    assert (some.low, some.high, some.nan) == (inf, inf, True)
+
+
+def test_overflow_to_nan_is_declined() -> None:
+    terms = numbers(float8_e4m3fn, 256, 256, -256)
+    with pytest.raises(Unsupported, match="overflow to NaN"):
+        extremes(Sum(context("float8_e4m3fn:nan"), terms))
+    small = extremes(Sum(context("float8_e4m3fn:nan"), numbers(float8_e4m3fn, 16, 1, 1)))
+    assert (str(small.low), str(small.high)) == ("16.0", "18.0")
+
+
+def test_too_many_terms_are_declined() -> None:
+    many = tuple(nearest(float32, Fraction(k * k + 1, 7)) for k in range(40))
+    with pytest.raises(Unsupported, match="use the bracket"):
+        extremes(Sum(context("float32"), many))

@@ -211,7 +211,7 @@ def test_all_schedules_declines_what_is_too_large() -> None:
     many = tuple(exactly(float16, k) for k in range(1, 41))
     for order in ("any", "depth:6", "sequential"):
         claim = SumInvariant(Sum(context(float16), many, None, execution(order)))
-        with pytest.raises(Unsupported, match=r"splits of 40 terms: at most 20000000 are tried"):
+        with pytest.raises(Unsupported, match=r"splits of 40 terms: at most [25]0+ are tried"):
             kernel.apply("all schedules", claim)
         verdict = decide(claim)
         assert verdict.name == "unknown"
