@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from fpsmt import terms
-from fpsmt.floats import context, float8_e5m2, float16, float32
+from fpsmt.floats import context, exactly, float8_e5m2, float16, float32
 from fpsmt.smt import processes, solve
 from fpsmt.smt.processes import Attempt, Race, Stopped, missing
 from fpsmt.smt.solving import solve_many
@@ -32,13 +32,11 @@ def hard():
     left, right = terms.add(ctx, terms.add(ctx, p, q), r), terms.add(ctx, p, terms.add(ctx, q, r))
     one = terms.const(terms.evaluate(terms.const(_one(float32)), {}))
     inside = [terms.all_of(terms.le(one, x), terms.lt(x, terms.add(ctx, one, one))) for x in xs]
-    four = terms.add(ctx, terms.add(ctx, one, one), terms.add(ctx, one, one))
-    return terms.all_of(*inside, terms.lt(four, terms.sub(ctx, left, right)))
+    twice_the_largest = terms.const(exactly(float32, 2.0**-18))  # each order errs by at most 2⁻²⁰
+    return terms.all_of(*inside, terms.lt(twice_the_largest, terms.sub(ctx, left, right)))
 
 
 def _one(fmt):
-    from fpsmt.floats import exactly
-
     return exactly(fmt, 1)
 
 
