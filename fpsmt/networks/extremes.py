@@ -50,7 +50,7 @@ from fpsmt.networks import subset_tables as tables
 from fpsmt.networks.executions import PAPER, Execution
 from fpsmt.networks.extreme_tables import Leaves, Table, WithLast, factor_parameters, family
 from fpsmt.networks.orders import Order, Union
-from fpsmt.networks.outcomes import Sum
+from fpsmt.networks.outcomes import Sum, sum_text
 from fpsmt.networks.trees import Tree
 
 WANT = ("low", "high", "nan")
@@ -138,12 +138,7 @@ class BoxSum:
     @property
     def text(self) -> str:
         """The sum in one line."""
-        words = [f"{t[0]}·{t[1]}" if isinstance(t, tuple) else str(t) for t in self.terms[:12]]
-        if self.n > 12:
-            words.append(f"… ({self.n} terms)")
-        if self.bias is not None:
-            words.append(f"bias {self.bias}")
-        return f"{' + '.join(words)} in {self.context}, {self.execution}"
+        return sum_text(self.context, self.terms, self.bias, self.execution)
 
 
 def _admits(mine: Range, value: Float) -> bool:

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from itertools import product
@@ -94,12 +94,17 @@ class Sum:
     @property
     def text(self) -> str:
         """The sum in one line."""
-        words = [f"{t[0]}·{t[1]}" if isinstance(t, tuple) else str(t) for t in self.terms[:12]]
-        if self.n > 12:
-            words.append(f"… ({self.n} terms)")
-        if self.bias is not None:
-            words.append(f"bias {self.bias}")
-        return f"{' + '.join(words)} in {self.context}, {self.execution}"
+        return sum_text(self.context, self.terms, self.bias, self.execution)
+
+
+def sum_text(ctx: Context, terms: Sequence[object], bias: object, execution: Execution) -> str:
+    """A sum in one line; only the first terms of a long one."""
+    words = [f"{t[0]}·{t[1]}" if isinstance(t, tuple) else str(t) for t in terms[:12]]
+    if len(terms) > 12:
+        words.append(f"… ({len(terms)} terms)")
+    if bias is not None:
+        words.append(f"bias {bias}")
+    return f"{' + '.join(words)} in {ctx}, {execution}"
 
 
 @lru_cache(maxsize=64)
