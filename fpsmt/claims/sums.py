@@ -12,7 +12,7 @@ from fpsmt.floats import Float, context, format_named
 from fpsmt.networks.executions import Execution
 from fpsmt.networks.outcomes import Sum
 from fpsmt.networks.sums import evaluate_tree
-from fpsmt.networks.trees import Tree, tree_from_json, tree_text, tree_to_json
+from fpsmt.networks.trees import Tree, tree_from_json, tree_text
 
 
 def value_to_json(x: Float) -> Json:
@@ -126,7 +126,3 @@ class SumInvariant(Claim):
             lines += more
         different = len(results) == 2 and results[0] != results[1]
         return Replay(different, tuple(lines), {"results": [r.hex for r in results]})
-
-
-def schedules_to_json(*trees: Tree) -> Json:
-    return [tree_to_json(tree) for tree in trees]

@@ -66,10 +66,6 @@ def elu(x: arb) -> arb:
     return split(x, arb.expm1, identity)
 
 
-def elu_slope(x: arb) -> arb:
-    return split(x, arb.exp, constant(1))
-
-
 def normal_cdf(x: arb) -> arb:
     return (-x / arb(2).sqrt()).erfc() / 2
 

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from fractions import Fraction
-
 from fpsmt.floats import Context, Float, round_real
 from fpsmt.functions.function import Function
 from fpsmt.functions.refine import (
@@ -48,8 +46,3 @@ def correctly_rounded(function: Function, ctx: Context, x: Float) -> Float:
         return round_real(ctx, special, limit_sign(function, x))
     negative = zero_negative(function, x)
     return decide(refinements(function, x.fraction, ctx.format), lambda b: round_bounds(ctx, b, negative))
-
-
-def round_value(function: Function, ctx: Context, x: Fraction) -> Float:
-    """f at a rational point rounded once into the context; the point must be in the domain; zeros are +0."""
-    return decide(refinements(function, x, ctx.format), lambda b: round_bounds(ctx, b))

@@ -298,12 +298,3 @@ _BUILDERS: dict[type, Any] = {
 }
 
 
-def program_height(left: Array, right: Array) -> int:
-    """The height of the tree that these additions are."""
-    n = left.size + 1
-    heights = [0] * (n + left.size)
-    for at, (a, b) in enumerate(zip(left.tolist(), right.tolist())):
-        heights[n + at] = 1 + max(heights[a], heights[b])
-    return heights[-1]
-
-

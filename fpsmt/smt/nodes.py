@@ -132,10 +132,6 @@ def bits_xor(a: Node, b: Node) -> Node:
     return _binary("bvxor", a, b, a.sort)
 
 
-def bits_not(a: Node) -> Node:
-    return Node("bvnot", a.sort, (a,)) if a.constant is None else number(a.width, ~a.constant)
-
-
 def negate(a: Node) -> Node:
     return Node("bvneg", a.sort, (a,)) if a.constant is None else number(a.width, -a.constant)
 
