@@ -19,6 +19,7 @@ from fpsmt.commands.common import INTERNAL, INTERRUPTED, PROVED, REFUTED, USAGE,
 from fpsmt.commands.prove import prove_command
 from fpsmt.commands.replay import replay_command
 from fpsmt.commands.reveal import reveal_command
+from fpsmt.commands.stability import stability_command
 from fpsmt.commands.sum import sum_command
 from fpsmt.errors import EvidenceError, InternalError, Unsupported, UsageError
 
@@ -34,8 +35,9 @@ app.command("prove", context_settings=HELP)(prove_command)
 app.command("replay", context_settings=HELP)(replay_command)
 app.command("check", context_settings=HELP)(check_command)
 app.command("reveal", context_settings=HELP)(reveal_command)
+app.command("stability", context_settings=HELP)(stability_command)
 
-COMMANDS = ("prove", "sum", "replay", "check", "reveal")
+COMMANDS = ("prove", "sum", "replay", "check", "reveal", "stability")
 
 
 def _version(wanted: bool) -> None:

@@ -1,10 +1,12 @@
-"""Claims about the class that a network predicts: the index of its greatest output, under every execution."""
+"""Claims about a network's outputs under every execution: the class it predicts, or how far outputs can be apart."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from fractions import Fraction
 from functools import cached_property
+from math import isfinite
 from typing import Any
 
 from fpsmt.claims.claim import Claim, Json, Replay, claim_kind
@@ -12,11 +14,12 @@ from fpsmt.claims.functions import read_value
 from fpsmt.claims.sums import value_from_json, value_to_json
 from fpsmt.errors import UsageError
 from fpsmt.floats import Float, less
+from fpsmt.floats.values import ulp
 from fpsmt.networks.executions import Execution
 from fpsmt.networks.interpreter import ActivationOutputs, Executions, Schedules, Trace, run
 from fpsmt.networks.networks import Network
 from fpsmt.networks.nodes import Activation, Affine
-from fpsmt.networks.trees import Tree, render, steps, tree_from_json, tree_to_json
+from fpsmt.networks.trees import Tree, render, steps, tree_from_json, tree_text
 
 MOST_SHOWN = 24  #: terms of a sum whose tree is shown in a replay
 
@@ -39,33 +42,27 @@ def predicted(outputs: Sequence[Float]) -> int | None:
     return best
 
 
-@claim_kind
 @dataclass(frozen=True, eq=False)
-class PredictionInvariant(Claim):
-    """For each of these inputs, every allowed execution gives a greatest output, and it has one and the same index.
+class OverExecutions(Claim):
+    """Statements about one network on some inputs under every execution.
 
     *Executions*: every order, fusing, place of the bias (`executions`: one for all affine nodes, or one for each
     by name), and every result that the contracts of the activations allow; a single-valued activation is one
     function in each execution, and need not be the same one in two executions.
 
-    *Index*: the first index of the greatest output (`predicted`), so a tie counts for the smaller index.  An output
-    vector with a NaN has no greatest output: a single execution with one makes the claim false.
-
-    The network has one input, and one output of at least two values.  Inputs may hold infinities and NaN.
+    The network has one input and one output.  Inputs may hold infinities and NaN.
     """
 
-    kind = "prediction-invariant"
     network: Network
     inputs: tuple[tuple[Float, ...], ...]
     executions: Executions
 
     def __post_init__(self) -> None:
-        node, output = self.network.input, self.network.output
+        node = self.network.input
+        _ = self.network.output
         object.__setattr__(self, "inputs", tuple(tuple(x) for x in self.inputs))
-        if self.network.sizes[output.name] < 2:
-            raise UsageError(f"the output {output.name!r} has one value: a prediction is among at least two")
         if not self.inputs:
-            raise UsageError("a claim about predictions needs at least one input")
+            raise UsageError("a claim about a network's outputs needs at least one input")
         for k, x in enumerate(self.inputs):
             if len(x) != node.size or any(not isinstance(v, Float) or v.format != node.format for v in x):
                 raise UsageError(f"input {k} is not a vector of {node.size} values of {node.format}")
@@ -75,7 +72,7 @@ class PredictionInvariant(Claim):
                     raise UsageError(f"an execution is given for {name!r}, which is not an affine node")
 
     def __eq__(self, other: object) -> bool:
-        return isinstance(other, PredictionInvariant) and self.hash == other.hash and self._records == other._records
+        return isinstance(other, OverExecutions) and self.hash == other.hash and self._records == other._records
 
     @cached_property
     def _records(self) -> list[Any]:
@@ -88,7 +85,8 @@ class PredictionInvariant(Claim):
         return hash(self.hash)
 
     @property
-    def text(self) -> str:
+    def setting(self) -> str:
+        """The inputs, the network and its executions, in words."""
         net, n = self.network, len(self.inputs)
         if isinstance(self.executions, Execution):
             how = str(self.executions)
@@ -96,7 +94,7 @@ class PredictionInvariant(Claim):
             how = "; ".join(f"{name}: {e}" for name, e in self.executions.items()) or "the papers' model"
         what = f"{len(net.nodes)} nodes, {net.parameters} parameters in {net.output.format}, sha256 {net.digest[:12]}"
         each = "the input" if n == 1 else f"each of {n} inputs"
-        return f"∀ executions s, t: argmax N(x; s) = argmax N(x; t) for {each} x; N of {what}; {how}"
+        return f"for {each} x; N of {what}; {how}"
 
     def fields(self) -> dict[str, Json]:
         how: Json
@@ -110,8 +108,8 @@ class PredictionInvariant(Claim):
             "executions": how,
         }
 
-    @classmethod
-    def from_fields(cls, data: Mapping[str, Json]) -> PredictionInvariant:
+    @staticmethod
+    def _fields_read(data: Mapping[str, Json]) -> tuple[Network, tuple[tuple[Float, ...], ...], Executions]:
         network = Network.from_json(data["network"])
         fmt = network.input.format
         how = data["executions"]
@@ -120,7 +118,7 @@ class PredictionInvariant(Claim):
             executions = {str(name): Execution.from_json(e) for name, e in how["nodes"].items()}
         else:
             executions = Execution.from_json(how)
-        return cls(network, tuple(tuple(read_value(fmt, v) for v in x) for x in data["inputs"]), executions)
+        return network, tuple(tuple(read_value(fmt, v) for v in x) for x in data["inputs"]), executions
 
     # -- executions ---------------------------------------------------------------------------------------
 
@@ -128,29 +126,11 @@ class PredictionInvariant(Claim):
         """One execution on one input, by the reference interpreter."""
         return run(self.network, self.inputs[index], self.executions, schedules, outputs)
 
-    def replay(self, counterexample: Json) -> Replay:
-        """Counterexample: {"input": index, "schedules": [S, T]}, two executions that predict differently.
+    def _runs(self, counterexample: Json) -> tuple[int, Trace, Trace]:
+        index, (first, second), outputs = self.read_counterexample(counterexample)
+        return index, self.execute(index, first, outputs[0]), self.execute(index, second, outputs[1])
 
-        S and T map ``"node:output index"`` to trees; sums that are left out run by the default of their execution.
-        With inexact activations also "outputs": [A, B], lists of [implementation, site, x, y] (x and y as
-        [format, hex]); inputs left out give correctly rounded results.  Violates when the two predictions differ or
-        when one of them has a NaN among its outputs.
-        """
-        index, (first, second), outputs = self._read(counterexample)
-        one, two = self.execute(index, first, outputs[0]), self.execute(index, second, outputs[1])
-        picks = predicted(one.output), predicted(two.output)
-        lines = [f"input {index}"]
-        for name, trace, pick in (("s", one, picks[0]), ("t", two, picks[1])):
-            logits = ", ".join(map(str, trace.output))
-            verdict = "NaN among the outputs: no prediction" if pick is None else f"class {pick}"
-            lines.append(f"under {name}: {verdict}; outputs {logits}")
-        lines += _parting(self.network, one, two)
-        bad = picks[0] != picks[1] or None in picks
-        return Replay(bad, tuple(lines), {
-            "input": index, "predictions": list(picks), "outputs": [[y.hex for y in t.output] for t in (one, two)],
-        })  # fmt: skip
-
-    def _read(
+    def read_counterexample(
         self, data: Json
     ) -> tuple[int, tuple[Schedules, Schedules], tuple[ActivationOutputs, ActivationOutputs]]:
         if not isinstance(data, Mapping) or not {"input", "schedules"} <= data.keys():
@@ -189,6 +169,118 @@ class PredictionInvariant(Claim):
         return found
 
 
+@claim_kind
+@dataclass(frozen=True, eq=False)
+class PredictionInvariant(OverExecutions):
+    """For each of these inputs, every allowed execution gives a greatest output, and it has one and the same index.
+
+    *Index*: the first index of the greatest output (`predicted`), so a tie counts for the smaller index.  An output
+    vector with a NaN has no greatest output: a single execution with one makes the claim false.  There are at least
+    two outputs.  Executions: see `OverExecutions`.
+    """
+
+    kind = "prediction-invariant"
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        output = self.network.output
+        if self.network.sizes[output.name] < 2:
+            raise UsageError(f"the output {output.name!r} has one value: a prediction is among at least two")
+
+    @property
+    def text(self) -> str:
+        return f"∀ executions s, t: argmax N(x; s) = argmax N(x; t) {self.setting}"
+
+    @classmethod
+    def from_fields(cls, data: Mapping[str, Json]) -> PredictionInvariant:
+        return cls(*cls._fields_read(data))
+
+    def replay(self, counterexample: Json) -> Replay:
+        """Counterexample: {"input": index, "schedules": [S, T]}, two executions that predict differently.
+
+        S and T map ``"node:output index"`` to trees (as text, or nested lists); sums that are left out run by the
+        default of their execution.  With inexact activations also "outputs": [A, B], lists of [implementation, site,
+        x, y] (x and y as [format, hex]); inputs left out give correctly rounded results.  Violates when the two
+        predictions differ or when one of them has a NaN among its outputs.
+        """
+        index, one, two = self._runs(counterexample)
+        picks = predicted(one.output), predicted(two.output)
+        lines = [f"input {index}"]
+        for name, trace, pick in (("s", one, picks[0]), ("t", two, picks[1])):
+            logits = ", ".join(map(str, trace.output))
+            verdict = "NaN among the outputs: no prediction" if pick is None else f"class {pick}"
+            lines.append(f"under {name}: {verdict}; outputs {logits}")
+        lines += _parting(self.network, one, two)
+        bad = picks[0] != picks[1] or None in picks
+        return Replay(bad, tuple(lines), {
+            "input": index, "predictions": list(picks), "outputs": [[y.hex for y in t.output] for t in (one, two)],
+        })  # fmt: skip
+
+
+@claim_kind
+@dataclass(frozen=True, eq=False)
+class OutputsClose(OverExecutions):
+    """For each of these inputs, the outputs y and y′ of any two allowed executions are numbers at most `ulps` ulps
+    apart: |y − y′| ≤ ulps·max(ulp(y), ulp(y′)) for each output, with the ulp of its format.
+
+    NaN and infinite outputs are no numbers: a single execution with one makes the claim false.  The two zeros are one
+    number.  Executions: see `OverExecutions`.
+    """
+
+    kind = "outputs-within-ulps"
+    ulps: int = 0
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if not isinstance(self.ulps, int) or isinstance(self.ulps, bool) or self.ulps < 0:
+            raise UsageError(f"ulps={self.ulps!r}: write a whole number, at least 0")
+
+    @property
+    def text(self) -> str:
+        return f"∀ executions s, t: |N(x; s) − N(x; t)| ≤ {self.ulps} ulps {self.setting}"
+
+    def fields(self) -> dict[str, Json]:
+        return {**super().fields(), "ulps": self.ulps}
+
+    @classmethod
+    def from_fields(cls, data: Mapping[str, Json]) -> OutputsClose:
+        return cls(*cls._fields_read(data), data["ulps"])
+
+    def apart(self, one: Sequence[Float], two: Sequence[Float]) -> int | None:
+        """The first output in which two executions are not close, or None."""
+        for k, (y, z) in enumerate(zip(one, two, strict=True)):
+            if not (y.is_finite and z.is_finite):
+                return k
+            if abs(y.fraction - z.fraction) > self.ulps * max(ulp(y.format, y.fraction), ulp(z.format, z.fraction)):
+                return k
+        return None
+
+    def holds_between(self, low: float, high: float) -> bool:
+        """Whether all values of the output's format in [low, high] are close to each other; False for infinite ends."""
+        if not (isfinite(low) and isfinite(high)):
+            return False
+        nearest = Fraction(low) if low > 0 else Fraction(high) if high < 0 else Fraction(0)
+        return Fraction(high) - Fraction(low) <= self.ulps * ulp(self.network.output.format, nearest)
+
+    def replay(self, counterexample: Json) -> Replay:
+        """Counterexample: two executions as for `PredictionInvariant`; violates when an output differs by more."""
+        index, one, two = self._runs(counterexample)
+        place = self.apart(one.output, two.output)
+        lines = [f"input {index}"]
+        if place is None:
+            lines.append(f"all outputs are within {self.ulps} ulps")
+        else:
+            y, z = one.output[place], two.output[place]
+            lines.append(f"output {place} is {y!r} under s and {z!r} under t")
+            if y.is_finite and z.is_finite:
+                unit = max(ulp(y.format, y.fraction), ulp(z.format, z.fraction))
+                lines.append(f"they are {float(abs(y.fraction - z.fraction) / unit):g} ulps apart")
+        lines += _parting(self.network, one, two)
+        return Replay(place is not None, tuple(lines), {
+            "input": index, "output": place, "outputs": [[y.hex for y in t.output] for t in (one, two)],
+        })  # fmt: skip
+
+
 def _short(x: Float) -> str:
     """The shortest hex of a value: trailing zeros of the significand left out."""
     significand, p, exponent = x.hex.partition("p")
@@ -200,10 +292,10 @@ def counterexample(
     schedules: tuple[Schedules, Schedules],
     outputs: tuple[ActivationOutputs, ActivationOutputs] = ({}, {}),
 ) -> dict[str, Any]:
-    """The JSON form of a counterexample to a `PredictionInvariant`."""
+    """The JSON form of a counterexample to a `PredictionInvariant` or `OutputsClose`."""
     data: dict[str, Any] = {
         "input": index,
-        "schedules": [{f"{name}:{i}": tree_to_json(tree) for (name, i), tree in s.items()} for s in schedules],
+        "schedules": [{f"{name}:{i}": tree_text(tree) for (name, i), tree in s.items()} for s in schedules],
     }
     if any(outputs):
         data["outputs"] = [

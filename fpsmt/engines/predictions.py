@@ -1,17 +1,17 @@
-"""Engines for predictions: bounds over all executions, and a search for two executions that disagree.
+"""Engines for predictions and outputs: bounds over all executions, and a search for two executions that disagree.
 
 The search runs a network once by default and then against itself: the sign of the gradient of (a rival's output −
-the winner's) at each sum says whether that sum should come out large or small, and each gets the schedule that does
-best among a few.  For the families that allow it one of them is a fold that always adds next the term whose rounding
-errs most in the wanted direction.  Everything here is heuristic and in fast arithmetic; what it finds counts only
-when the reference interpreter, in the kernel, finds it too.
+the winner's), or of one output, at each sum says whether that sum should come out large or small, and each gets the
+schedule that does best among those tried: where every tree is allowed, by annealing (`fpsmt.engines.annealing`), else
+among a few listed or random trees and a fold that always adds next the term whose rounding errs most in the wanted
+direction.  Everything here is heuristic and in fast arithmetic; what it finds counts only when the reference
+interpreter, in the kernel, finds it too.
 """
 
 from __future__ import annotations
 
 import time
-from collections.abc import Mapping
-from itertools import islice
+from collections.abc import Mapping, Sequence
 from random import Random
 from typing import Any
 
@@ -19,123 +19,199 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fpsmt import kernel
-from fpsmt.claims.predictions import PredictionInvariant, counterexample, predicted
+from fpsmt.claims.predictions import OutputsClose, PredictionInvariant, counterexample, predicted
 from fpsmt.engines.engine import Options, engine
+from fpsmt.engines.rows import MOST_TABLED, Rows, anneals, candidates, folds
 from fpsmt.errors import Unsupported
 from fpsmt.floats import Float, context, float64
 from fpsmt.floats.vector import arithmetic, embeds, to_carrier, to_floats
 from fpsmt.functions import CorrectlyRounded, correctly_rounded, correctly_rounded_array
 from fpsmt.kernel import Unknown, Verdict
-from fpsmt.kernel.rules.predictions import certain_winners, value_bounds
+from fpsmt.kernel.rules.predictions import close_outputs, settle, value_bounds
 from fpsmt.networks.bounds import Interval
-from fpsmt.networks.executions import Execution
 from fpsmt.networks.interpreter import execution_of, site_of
+from fpsmt.networks.networks import Network
 from fpsmt.networks.nodes import Activation, Affine, Cast, Constant, Elementwise, Input, Node, Select
-from fpsmt.networks.orders import AnyOrder, Order, Sequential, Union
-from fpsmt.networks.sums import SumFormats, evaluate_tree_batch
 from fpsmt.networks.trees import Tree
 
 Array = NDArray[np.float64]
 Schedules = dict[tuple[str, int], Tree]
 Outputs = dict[tuple[str, str, Float], Float]
+Made = tuple[Schedules, Outputs]
 
 ATTEMPTS = 12  #: passes over the inputs that the bounds leave open
+MOVES = 3000  #: of annealing for one sum in the first two passes; doubled after every two
+HOPELESS = {0: 0.6, 1: 0.5, 3: 0.38, 5: 0.3, 7: 0.22, 9: 0.14}  #: after this pass, the share of a margin left
+#: that ends the search: 32 times as many moves bring a sum at most about 1.7 times as far
+BESIDE = 0.15  #: rivals that leave so much more of their margin than the best one are not tried again
 RIVALS = 3  #: classes tried for an input, nearest first
-MOST_LISTED = 200  #: families with at most this many schedules of a sum are tried whole
-RANDOM_TREES = 3  #: schedules drawn for all sums of a node in each attempt
+Statement = PredictionInvariant | OutputsClose
 
 
-@engine("bounds", PredictionInvariant)
-def bounds(claim: PredictionInvariant, options: Options) -> Verdict:
+@engine("bounds", PredictionInvariant, OutputsClose)
+def bounds(claim: Statement, options: Options) -> Verdict:
     """Encloses the outputs over all executions."""
-    return kernel.apply("bounds on every execution", claim)
+    close = isinstance(claim, OutputsClose)
+    return kernel.apply("bounds within ulps" if close else "bounds on every execution", claim)
 
 
-@engine("schedules search", PredictionInvariant)
-def schedules_search(claim: PredictionInvariant, options: Options) -> Verdict:
-    """Looks for an input and two executions that predict differently, among the inputs that the bounds leave open."""
+@engine("schedules search", PredictionInvariant, OutputsClose)
+def schedules_search(claim: Statement, options: Options) -> Verdict:
+    """Looks for an input and two executions that disagree, among the inputs that the bounds leave open."""
     start = time.monotonic()
-    for node in claim.network.nodes:
-        if not embeds(node.format):
-            raise Unsupported(f"{node.format} of node {node.name!r} is not embedded in float64")
+    check_searchable(claim.network)
     rng = Random(options.seed)
     attacks = _attacks(claim)
-    for attempt in range(ATTEMPTS):
+    tried = list(attacks)
+    for number in range(ATTEMPTS):
         for attack in attacks:
             if time.monotonic() - start > options.timeout:
-                return _gave_up(attacks, f"no time left of {options.timeout:g} s", claim)
-            found = attack.attempt(rng)
+                return _gave_up(tried, f"no time left of {options.timeout:g} s", claim)
+            found = attack.attempt(rng, number)
             if found is not None:
                 return kernel.refute(claim, found)
-        options.report(f"schedules search: attempt {attempt + 1} of {ATTEMPTS} on {len(attacks)} inputs, closest "
-                       f"{min(a.closest for a in attacks):.3g} of the margin left")  # fmt: skip
-    return _gave_up(attacks, f"{ATTEMPTS} attempts on each", claim)
+        attacks = [attack for attack in attacks if not attack.hopeless(number)]
+        options.report(f"schedules search: attempt {number + 1} of {ATTEMPTS} on {len(attacks)} inputs, closest "
+                       f"{min(a.closest for a in tried):.3g} of the margin left")  # fmt: skip
+    return _gave_up(tried, f"{ATTEMPTS} attempts on each", claim)
 
 
-def _gave_up(attacks: list[_Attack], why: str, claim: PredictionInvariant) -> Unknown:
+def check_searchable(network: Network) -> None:
+    """Raises `Unsupported` for formats that are not embedded in float64."""
+    for node in network.nodes:
+        if not embeds(node.format):
+            raise Unsupported(f"{node.format} of node {node.name!r} is not embedded in float64")
+
+
+def _gave_up(attacks: list[Attack], why: str, claim: Statement) -> Unknown:
     some = ", ".join(str(a.index) for a in attacks[:8]) + (", …" if len(attacks) > 8 else "")
     return Unknown(claim, f"inputs {some} are neither certified by bounds nor broken by a schedule found ({why})")
 
 
-def _attacks(claim: PredictionInvariant) -> list[_Attack]:
+def _attacks(claim: Statement) -> list[Attack]:
     """One for each input not certified, the ones whose bounds overlap most (relative to their width) first."""
     try:
-        found = value_bounds(claim)
+        if isinstance(claim, OutputsClose):
+            found, left = value_bounds(claim), np.flatnonzero(~close_outputs(claim))
+        else:
+            settled = settle(claim)
+            found, left = settled.bounds, np.flatnonzero(settled.winners < 0)
     except Unsupported:
-        return [_Attack(claim, k, {}) for k in range(len(claim.inputs))]
+        return [Attack(claim, k, {}) for k in range(len(claim.inputs))]
     low, high = found[claim.network.output.name]
-    left = np.flatnonzero(certain_winners(low, high) < 0)
-    with np.errstate(invalid="ignore", divide="ignore"):
-        top = np.sort((low + high) / 2, axis=1)
-        score = (top[:, -1] - top[:, -2]) / np.max(high - low, axis=1)
+    score = np.zeros(len(low))
+    if low.shape[1] > 1:
+        with np.errstate(invalid="ignore", divide="ignore"):
+            top = np.sort((low + high) / 2, axis=1)
+            score = (top[:, -1] - top[:, -2]) / np.max(high - low, axis=1)
     order = left[np.argsort(np.nan_to_num(score[left], nan=-1.0), kind="stable")]
-    return [_Attack(claim, int(k), {name: (a[k], b[k]) for name, (a, b) in found.items()}) for k in order]
+    return [Attack(claim, int(k), {name: (a[k], b[k]) for name, (a, b) in found.items()}) for k in order]
 
 
-class _Attack:
-    """The search on one input."""
+class Attack:
+    """The search on one input.
 
-    def __init__(self, claim: PredictionInvariant, index: int, bounds: Mapping[str, Interval]) -> None:
+    `bounds` of all nodes there guide it, and so do `rivals`, the classes that need trying (None: all).
+    """
+
+    def __init__(
+        self, claim: Statement, index: int, bounds: Mapping[str, Interval], rivals: Sequence[int] | None = None
+    ) -> None:
         self.claim, self.index, self.network = claim, index, claim.network
-        self.bounds = bounds
-        self.best: dict[int, Schedules] = {}  # by rival: the schedules that came closest
+        self.bounds, self.rivals = bounds, rivals
+        self.best: dict[tuple[int, int], Schedules] = {}  # by target: the schedules that came closest
+        self.annealed: dict[tuple[str, int, float], tuple[bytes, Tree, float]] = {}
         self.closest = np.inf
+        self.left: dict[int, float] = {}  # by rival: the share of the margin that was left
         self.base: dict[str, Array] | None = None
-        self.plain: tuple[Schedules, Outputs] = ({}, {})
+        self.plain: Made = ({}, {})
         self.winner: int | None = None
         self.output = self.network.output.name
+        self.anneals = any(
+            anneals(execution_of(claim.executions, node.name)) for node in self.network.of_kind(Affine)
+        )
 
-    def attempt(self, rng: Random) -> Any:
-        """A counterexample, or None."""
+    def hopeless(self, number: int) -> bool:
+        """Whether after this pass so much of the margin is left that more annealing will not help."""
+        return self.anneals and self.closest > HOPELESS.get(number, np.inf)
+
+    def attempt(self, rng: Random, number: int) -> Any:
+        """A counterexample, or None; `number` is that of the pass, from 0."""
         x = to_carrier(self.claim.inputs[self.index])
+        self.moves = MOVES << (number // 2)
         if self.base is None:
             self.base = self._forward(x, None, {}, *self.plain, rng)
             found = self._broken(self.base[self.output], self.plain)
             if found is not None:
                 return found
-            self.winner = int(np.argmax(self.base[self.output]))
+        return self._spread(x, rng) if isinstance(self.claim, OutputsClose) else self._overtake(x, rng)
+
+    def _overtake(self, x: Array, rng: Random) -> Any:
+        assert self.base is not None
         logits = self.base[self.output]
-        rivals = [int(k) for k in np.argsort(-logits, kind="stable") if k != self.winner][:RIVALS]
-        for rival in rivals:
-            gradient = self._gradient(rival)
-            made: tuple[Schedules, Outputs] = ({}, {})
-            values = self._forward(x, gradient, self.best.get(rival, {}), *made, rng)[self.output]
+        self.winner = int(np.argmax(logits))
+        listed = [int(k) for k in np.argsort(-logits, kind="stable") if k != self.winner]
+        if self.rivals is not None:
+            listed = [k for k in listed if k in self.rivals] or listed
+        for rival in listed[:RIVALS]:
+            if self.anneals and self.left.get(rival, 0.0) > self.closest + BESIDE:
+                continue
+            made: Made = ({}, {})
+            values = self._toward({rival: 1.0, self.winner: -1.0}, (rival, self.winner), x, made, rng)
             found = self._broken(values, made)
             if found is not None:
                 return found
-            gap = values[self.winner] - values[rival]
             full = logits[self.winner] - logits[rival]
-            self.best[rival] = made[0]
             if full > 0:
-                self.closest = min(self.closest, gap / full)
+                self.left[rival] = min(self.left.get(rival, np.inf), (values[self.winner] - values[rival]) / full)
+                self.closest = min(self.closest, self.left[rival])
         return None
 
-    def _broken(self, values: Array, made: tuple[Schedules, Outputs]) -> Any:
-        """The counterexample, if the prediction is another one than usual, or none."""
-        pick = predicted(to_floats(self.network.output.format, values))
-        if pick is not None and self.winner in (None, pick):
-            return None
-        return counterexample(self.index, (self.plain[0], made[0]), (self.plain[1], made[1]))
+    def _spread(self, x: Array, rng: Random) -> Any:
+        """Makes the widest outputs large, then small."""
+        low, high = self.bounds.get(self.output, (None, None))
+        count = self.network.sizes[self.output]
+        widest = range(count) if low is None or high is None else np.argsort(low - high, kind="stable")
+        for k in [int(k) for k in widest][:RIVALS]:
+            ends: list[tuple[Array, Made]] = []
+            for sign in (1.0, -1.0):
+                made: Made = ({}, {})
+                ends.append((self._toward({k: sign}, (k, int(sign)), x, made, rng), made))
+            self._note_distance(float(ends[0][0][k]), float(ends[1][0][k]))
+            if self._apart(ends[0][0], ends[1][0]):
+                return counterexample(self.index, (ends[0][1][0], ends[1][1][0]), (ends[0][1][1], ends[1][1][1]))
+        return None
+
+    def _note_distance(self, one: float, two: float) -> None:
+        """How much of what is allowed two values of an output leave."""
+        assert isinstance(self.claim, OutputsClose)
+        fmt, size = self.network.output.format, max(abs(one), abs(two))
+        if np.isfinite(size):
+            place = max(int(np.frexp(size)[1]) - 1, fmt.emin) if size else fmt.emin
+            allowed = self.claim.ulps * 2.0 ** (place - fmt.fraction_bits)
+            self.closest = min(self.closest, 1 - abs(one - two) / allowed if allowed else 1.0)
+
+    def _toward(self, aims: dict[int, float], key: tuple[int, int], x: Array, made: Made, rng: Random) -> Array:
+        """The outputs of a run whose sums are chosen to make Σ aim·output large."""
+        gradient = self._gradient(aims)
+        values = self._forward(x, gradient, self.best.get(key, {}), *made, rng)[self.output]
+        self.best[key] = made[0]
+        return values
+
+    def _broken(self, values: Array, made: Made) -> Any:
+        """The counterexample, if the outputs disagree with the usual ones, or are none."""
+        if isinstance(self.claim, OutputsClose):
+            assert self.base is not None
+            bad = self._apart(self.base[self.output], values)
+        else:
+            pick = predicted(to_floats(self.network.output.format, values))
+            bad = pick is None or self.winner not in (None, pick)
+        return counterexample(self.index, (self.plain[0], made[0]), (self.plain[1], made[1])) if bad else None
+
+    def _apart(self, one: Array, two: Array) -> bool:
+        assert isinstance(self.claim, OutputsClose)
+        fmt = self.network.output.format
+        return self.claim.apart(to_floats(fmt, one), to_floats(fmt, two)) is not None
 
     # -- forward ------------------------------------------------------------------------------------------
 
@@ -175,36 +251,63 @@ class _Attack:
             groups.setdefault(len(node.columns(i)), []).append(i)
         for n, members in groups.items():
             rows = np.array(members)
-            sums = _Rows(node, how, self.network.format_of(node.source), rows, x)
+            sums = Rows(node, how, self.network.format_of(node.source), rows, x)
             best = sums.under(how.default_schedule(n, sums.has_bias))
             if push is not None:
                 want = np.sign(push[rows])
-                chosen: dict[int, Tree] = {}
-                for tree in _candidates(how, n, sums.has_bias, rng):
-                    sums.keep(best, chosen, want, tree, sums.under(tree))
-                for at, i in enumerate(members):
-                    if (node.name, i) in before:
-                        one = _Rows(node, how, self.network.format_of(node.source), rows[at : at + 1], x)
-                        value = one.under(before[node.name, i])[0]
-                        if want[at] * (value - best[at]) > 0:
-                            best[at], chosen[at] = value, before[node.name, i]
-                if n > 1 and _folds(how.order):
-                    for at, (tree, value) in enumerate(sums.fold(want, rng)):
-                        if want[at] * (value - best[at]) > 0 or np.isnan(value):
-                            best[at], chosen[at] = value, tree
-                schedules.update({(node.name, members[at]): tree for at, tree in chosen.items()})
+                if anneals(how) and n > MOST_TABLED and sums.finite:
+                    chosen = self._annealed(node, sums, rows, want, best, rng)
+                else:
+                    chosen = self._listed(node, sums, rows, want, best, before, rng)
+                schedules.update({(node.name, int(rows[at])): tree for at, tree in chosen.items()})
             out[rows] = best
         return out
 
+    def _annealed(
+        self, node: Affine, sums: Rows, rows: NDArray[np.intp], want: Array, best: Array, rng: Random
+    ) -> dict[int, Tree]:
+        """Improves `best` in place by annealing each row that matters; what was found for the same terms is kept."""
+        chosen: dict[int, Tree] = {}
+        for at in np.flatnonzero(want != 0):
+            sign = float(want[at])
+            key, terms = (node.name, int(rows[at]), sign), sums.x[at].tobytes()
+            tree, value = sums.anneal(int(at), sign, self.moves, rng.getrandbits(31))
+            known = self.annealed.get(key)
+            if known is not None and known[0] == terms and sign * (known[2] - value) >= 0:
+                tree, value = known[1:]
+            self.annealed[key] = terms, tree, value
+            if sign * (value - best[at]) > 0:
+                best[at], chosen[int(at)] = value, tree
+        return chosen
+
+    def _listed(
+        self, node: Affine, sums: Rows, rows: NDArray[np.intp], want: Array, best: Array, before: Schedules, rng: Random
+    ) -> dict[int, Tree]:
+        """Improves `best` in place by listed and random trees and by folds."""
+        how, chosen = sums.how, dict[int, Tree]()
+        for tree in candidates(how, sums.n, sums.has_bias, rng):
+            sums.keep(best, chosen, want, tree, sums.under(tree))
+        for at, i in enumerate(rows.tolist()):
+            if (node.name, i) in before:
+                one = Rows(node, how, self.network.format_of(node.source), rows[at : at + 1], sums.input)
+                value = one.under(before[node.name, i])[0]
+                if want[at] * (value - best[at]) > 0:
+                    best[at], chosen[at] = value, before[node.name, i]
+        if sums.n > 1 and folds(how.order):
+            for at, (tree, value) in enumerate(sums.fold(want, rng)):
+                if want[at] * (value - best[at]) > 0 or np.isnan(value):
+                    best[at], chosen[at] = value, tree
+        return chosen
+
     # -- gradient -----------------------------------------------------------------------------------------
 
-    def _gradient(self, rival: int) -> dict[str, Array]:
-        """About how the rival's output minus the winner's depends on each value, in float64."""
+    def _gradient(self, aims: Mapping[int, float]) -> dict[str, Array]:
+        """About how Σ aim·output depends on each value, in float64."""
         assert self.base is not None
         values = self.base
         slopes = {name: np.zeros(len(v)) for name, v in values.items()}
-        slopes[self.output][rival] += 1
-        slopes[self.output][self.winner] -= 1
+        for k, aim in aims.items():
+            slopes[self.output][k] += aim
         with np.errstate(all="ignore"):
             for node in reversed(self.network.nodes):
                 parts = _pulled(node, slopes[node.name], values, self.bounds)
@@ -261,110 +364,3 @@ def _activate(node: Activation, x: Array, fmt: Any, push: Array | None, outputs:
                 outputs[key] = low
         out[i] = float(outputs.get(key, correctly_rounded(use.function, ctx, value)))
     return out
-
-
-# -- schedules --------------------------------------------------------------------------------------------
-
-
-def _folds(order: Order) -> bool:
-    """The family has the left fold of every permutation."""
-    if isinstance(order, Union):
-        return any(_folds(part) for part in order.parts)
-    return isinstance(order, AnyOrder | Sequential)
-
-
-def _candidates(how: Execution, n: int, bias: bool, rng: Random) -> list[Tree]:
-    """All schedules of a short sum, a few random ones of a long one."""
-    if n <= 6:
-        listed = list(islice(how.schedules(n, bias), MOST_LISTED + 1))
-        if len(listed) <= MOST_LISTED:
-            return listed
-    return [how.random_schedule(n, rng, bias) for _ in range(RANDOM_TREES)]
-
-
-class _Rows:
-    """Rows of an affine node with n terms each, at one input."""
-
-    def __init__(self, node: Affine, how: Execution, source: Any, rows: NDArray[np.intp], x: Array) -> None:
-        columns = np.array([node.columns(int(i)) for i in rows], dtype=np.intp)
-        self.ctx, self.how, self.acc = node.context, how, how.sum_context(node.context)
-        self.formats = SumFormats(source, *node.formats)
-        self.weights = node.weights[rows[:, None], columns]
-        self.x = x[columns]
-        self.bias = None if node.bias is None else node.bias[rows]
-        self.has_bias, self.n = node.bias is not None, columns.shape[1]
-
-    def under(self, tree: Tree) -> Array:
-        """The results of all rows under one schedule."""
-        out = evaluate_tree_batch(self.ctx, tree, self.x.T, self.weights.T, self.bias, self.how, self.formats)
-        return np.array(out)
-
-    @staticmethod
-    def keep(best: Array, chosen: dict[int, Tree], want: Array, tree: Tree, found: Array) -> None:
-        """Takes over what is better, or NaN."""
-        for at in np.flatnonzero((want * (found - best) > 0) | (np.isnan(found) & ~np.isnan(best))):
-            best[at] = found[at]
-            chosen[int(at)] = tree
-
-    def fold(self, want: Array, rng: Random) -> list[tuple[Tree, float]]:
-        """For each row a left fold whose roundings err in the wanted direction, and its result.
-
-        Each step adds the term with the greatest rounding error in that direction, the exact sum taken in float64.
-        """
-        acc, formats, rows, n = self.acc, self.formats, len(self.x), self.n
-        rounding = self.how.product_context(self.ctx) or acc
-        products = arithmetic(rounding, (formats.weights, formats.terms)).mul(self.weights, self.x)
-        if rounding.format != acc.format:
-            products = arithmetic(acc, rounding.format).cast(products)
-        fuses, exact = self.how.fuses(True), self.how.products == "exact"
-        with np.errstate(all="ignore"):
-            reals = self.weights * self.x
-            at = np.arange(rows)
-            mixed = self.has_bias and self.how.bias == "first"
-            start = np.argmax(np.abs(reals), axis=1) if rng.random() < 0.5 else np.array(
-                [rng.randrange(n) for _ in range(rows)])  # fmt: skip
-            total = products[at, start]
-            left = np.ones((rows, n), dtype=bool)
-            left[at, start] = False
-            trees: list[Tree] = [int(k) for k in start]
-            if mixed:
-                assert self.bias is not None
-                total = self._bias_in_accumulator()
-                left[:] = True
-                trees = [n] * rows
-            noise = np.array([[rng.random() for _ in range(n)] for _ in range(rows)])
-            fma = arithmetic(acc, (formats.weights, formats.terms, acc.format))
-            pairs = arithmetic(acc, (formats.weights, formats.terms) * 2)
-            for step in range(n if mixed else n - 1):
-                if exact and step == 0 and not mixed:
-                    w, v = self.weights[at, start], self.x[at, start]
-                    sums = pairs.add_products(self.weights, self.x, w[:, None], v[:, None])
-                    options = [(False, sums, sums - reals[at, start][:, None] - reals)]
-                else:
-                    fused = fma.fma(self.weights, self.x, total[:, None])
-                    options = [(not exact, fused, fused - total[:, None] - reals)]
-                    if not exact and fuses != "always":
-                        plain = arithmetic(acc).add(total[:, None], products)
-                        options = [*options, (False, plain, plain - total[:, None] - reals)]
-                        options = options[1:] if fuses == "never" else options
-                scores = [np.where(left, np.nan_to_num(want[:, None] * e, nan=np.inf), -np.inf) for _, _, e in options]
-                kind = np.argmax([s.max(axis=1) for s in scores], axis=0)
-                score = np.stack(scores)[kind, at]
-                tied = score >= score.max(axis=1)[:, None]
-                pick = np.argmax(np.where(tied & left, noise, -1.0), axis=1)
-                total = np.stack([o[1] for o in options])[kind, at, pick]
-                left[at, pick] = False
-                for r in range(rows):
-                    j = int(pick[r])
-                    trees[r] = ("fma", j, trees[r]) if options[kind[r]][0] else (trees[r], j)
-            if self.has_bias and not mixed:
-                total = arithmetic(acc).add(total, self._bias_in_accumulator())
-                trees = [(tree, n) for tree in trees]
-            if acc != self.ctx:
-                total = arithmetic(self.ctx, acc.format).cast(total)
-        return list(zip(trees, total.tolist(), strict=True))
-
-    def _bias_in_accumulator(self) -> Array:
-        assert self.bias is not None
-        fmt = self.formats.bias
-        return self.bias if fmt == self.acc.format else arithmetic(self.acc, fmt).cast(self.bias)

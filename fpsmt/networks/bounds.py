@@ -29,6 +29,10 @@ Where they are −inf and +inf nothing is said: it may overflow, be NaN, or be o
    in the directed ones.  Flushed results err by at most the smallest normal value 2^emin more; flushed operands shift
    z by at most 2·2^emin, whose rounding adds at most as much again, so 4·2^emin more.
 
+5. *Charges*, in the nearest modes with gradual underflow: `fpsmt.networks.charges` bounds the roundings of a sum by
+   charging its leaves, which is tighter than fact 3 by a factor of three to six on sums of dozens of terms.  Leaves
+   that are 0 do not count.  A bias that comes last is added to the bounds of the rest, by fact 1.
+
 The final value is one of A's, so the bounds are rounded inwards to A before they are cast to the node's context.
 
 **Arithmetic.**  Facts 1 and 2 use `fpsmt.floats.vector`.  Fact 3 runs in float64 with each operation rounded outwards
@@ -66,6 +70,7 @@ from fpsmt.functions import (
 )
 from fpsmt.functions.implementations import farthest
 from fpsmt.functions.refine import read_input
+from fpsmt.networks.charges import WAYS, Charges, accepts, charged_sums
 from fpsmt.networks.executions import PAPER, Execution
 from fpsmt.networks.interpreter import Executions, execution_of
 from fpsmt.networks.networks import Network
@@ -87,14 +92,15 @@ def enclosures(
     low: ArrayLike | Mapping[str, ArrayLike],
     high: ArrayLike | Mapping[str, ArrayLike] | None = None,
     executions: Executions = PAPER,
+    charged: bool = True,
 ) -> dict[str, Interval]:
     """Bounds (low, high) of each node's values, arrays of shape (batch, size), over all allowed executions.
 
     `low` and `high`: arrays of shape (batch, size) of values of the inputs' formats, by name, or one array when there
-    is one input; without `high` the inputs are points.  ±inf and NaN among the inputs are allowed: nothing is said of
-    what depends on them.  The two zeros are one number here.  Raises `Unsupported` for formats that are not
-    embedded in float64 and for contracts of activations it does not know, `UsageError` for inputs of a wrong shape
-    or format, or with low > high.
+    is one input; without `high` the inputs are points.  Without `charged` fact 5 is not used: faster, and wider.  ±inf
+    and NaN among the inputs are allowed: nothing is said of what depends on them.  The two zeros are one number here.
+    Raises `Unsupported` for formats that are not embedded in float64 and for contracts of activations it does not
+    know, `UsageError` for inputs of a wrong shape or format, or with low > high.
 
     >>> net = Network.sequential("float16", 3, [([[2048, 1, 1]], [0.5])])
     >>> lo, hi = enclosures(net, [[1.0, 1.0, 1.0]])["affine1"]
@@ -113,7 +119,7 @@ def enclosures(
             made = _input(node, bottom[node.name], top[node.name])
         elif isinstance(node, Affine):
             how = execution_of(executions, node.name)
-            made = _affine(node, sources[0], network.format_of(node.source), how)
+            made = _affine(node, sources[0], network.format_of(node.source), how, charged)
         elif isinstance(node, Activation):
             made = _activation(node, sources[0], network.format_of(node.source))
         else:
@@ -180,7 +186,7 @@ def _simple(network: Network, node: Node, sources: list[Interval], batch: int) -
 # -- sums -------------------------------------------------------------------------------------------------
 
 
-def _affine(node: Affine, source: Interval, fmt: Format, how: Execution) -> Interval:
+def _affine(node: Affine, source: Interval, fmt: Format, how: Execution, charged: bool) -> Interval:
     """Rows with equally many terms together, in blocks."""
     batch, rows = len(source[0]), len(node.weights)
     low, high = np.full((batch, rows), -np.inf), np.full((batch, rows), np.inf)
@@ -196,7 +202,7 @@ def _affine(node: Affine, source: Interval, fmt: Format, how: Execution) -> Inte
             weights = node.weights[some[:, None], columns]
             bias = None if node.bias is None else node.bias[some]
             problem = _Sums(node.context, how, fmt, node.formats, weights, bias, ends[0], ends[1])
-            low[:, some], high[:, some] = _unless(np.asarray(good.all(axis=2)), *problem.bounds())
+            low[:, some], high[:, some] = _unless(np.asarray(good.all(axis=2)), *problem.bounds(charged))
     return low, high
 
 
@@ -225,6 +231,7 @@ class _Sums:
         self.add = arithmetic(self.acc)
         self.fma = arithmetic(self.acc, (formats[0], source, self.acc.format))
         self.pairs = arithmetic(self.acc, (formats[0], source, formats[0], source))
+        self.may_be_exact = self.exact or self.fuses != "never"
         rounding = how.product_context(ctx) or self.acc
         times = arithmetic(rounding, (formats[0], source)).mul
         self.low = self._to_accumulator(times(weights, self.least), rounding.format)
@@ -239,17 +246,17 @@ class _Sums:
     def leaves(self) -> int:
         return self.n + self.has_bias
 
-    def bounds(self) -> Interval:
+    def bounds(self, charged: bool) -> Interval:
         """Of the results in the node's context."""
         with np.errstate(over="ignore", invalid="ignore"):
-            low, high = self._total()
+            low, high = self._total(charged)
             if self.acc != self.ctx:
                 cast = arithmetic(self.ctx, self.acc.format).cast
                 good, ends = _safe(low, high)
                 low, high = _unless(good, cast(ends[0]), cast(ends[1]))
         return low, high
 
-    def _total(self) -> Interval:
+    def _total(self, charged: bool) -> Interval:
         trees = self._fixed_trees()
         if trees:
             parts = [self._walk(tree) for tree in trees]
@@ -257,7 +264,11 @@ class _Sums:
         sums = self.low.shape[0] * self.low.shape[1]
         if self.leaves <= MOST_LEAVES and 3**self.leaves * sums <= MOST_SPLITS:
             return self._subsets()
-        return self._a_priori()
+        low, high = self._a_priori()
+        if not (charged and self.chargeable):
+            return low, high
+        least, most = self._by_charges()
+        return np.maximum(low, least), np.minimum(high, most)
 
     def _fixed_trees(self) -> list[Tree]:
         order = self.how.order
@@ -285,7 +296,7 @@ class _Sums:
                 both(w, self.least[..., i], v, self.least[..., j]), both(w, self.most[..., i], v, self.most[..., j])
             )
         for leaf, other in ((i, b), (j, a)):
-            if leaf is not None and (self.exact or self.fuses != "never"):
+            if leaf is not None and self.may_be_exact:
                 w = self.weights[:, leaf]
                 found.append((self.fma.fma(w, self.least[..., leaf], other.low),
                               self.fma.fma(w, self.most[..., leaf], other.high)))  # fmt: skip
@@ -310,7 +321,7 @@ class _Sums:
         shape = (1 << count, *self.low.shape[:2])
         low, high = np.empty(shape), np.empty(shape)
         single = {1 << k: self._leaf(k) for k in range(count)}
-        watch = self.exact or self.fuses != "never"
+        watch = self.may_be_exact
         for whole in range(1, 1 << count):
             if whole in single:
                 low[whole], high[whole] = single[whole].low, single[whole].high
@@ -347,22 +358,72 @@ class _Sums:
         peak = _up(_up(1.0 + growth) * _up(size + _up(m * eta)))
         bottom = _down(_down(low.sum(axis=-1) - slack) - error)
         top = _up(_up(high.sum(axis=-1) + slack) + error)
-        largest = float(fmt.largest)
-        good = np.isfinite(bottom) & np.isfinite(top) & (peak <= largest)
-        good &= np.isfinite(self.low).all(axis=-1) & np.isfinite(self.high).all(axis=-1)
+        good = (peak <= float(fmt.largest)) & np.isfinite(self.low).all(axis=-1) & np.isfinite(self.high).all(axis=-1)
         if self.bias is not None:
             good &= np.isfinite(self.bias)
+        return self._inward(good, bottom, top)
+
+    def _inward(self, good: NDArray[np.bool_], low: Array, high: Array) -> Interval:
+        """The least and the greatest value of the accumulator between two numbers, where these are good."""
+        fmt = self.acc.format
+        largest = float(fmt.largest)
+        good = np.asarray(good & np.isfinite(low) & np.isfinite(high))
         inward = [Context(fmt, mode, Overflow.SATURATE, Subnormals.GRADUAL) for mode in (Mode.RTP, Mode.RTN)]
         ends = [
             round_array(rule, np.clip(np.where(good, end, 0.0), -largest, largest))
-            for rule, end in zip(inward, (bottom, top), strict=True)
+            for rule, end in zip(inward, (low, high), strict=True)
         ]
         return _unless(good, *ends)
+
+    # -- charges ------------------------------------------------------------------------------------------
+
+    @property
+    def chargeable(self) -> bool:
+        """Whether `fpsmt.networks.charges` speaks about these sums."""
+        return accepts(self.acc, (self.formats[0], self.source))
+
+    @property
+    def bias_apart(self) -> bool:
+        """The bias is added last, to something that is not a single product."""
+        return self.bias is not None and self.how.bias == "last" and (self.n > 1 or not self.may_be_exact)
+
+    def ways(self, factors: Array) -> Array:
+        """What each product brings in, for factors (batch, sums, n): (batch, sums, n, ways), NaN for no such way."""
+        w, out = self.weights, np.full((*factors.shape, WAYS), np.nan)
+        rounding = self.how.product_context(self.ctx) or self.acc
+        product = arithmetic(rounding, (self.formats[0], self.source)).mul(w, factors)
+        out[..., 0] = self._to_accumulator(product, rounding.format)
+        if self.may_be_exact:
+            out[..., 1] = w * factors
+            out[..., 2] = arithmetic(self.acc, (self.formats[0], self.source)).mul(w, factors)
+        return out
+
+    def charges(self) -> tuple[Charges, NDArray[np.bool_]]:
+        """For each (input, sum) in one row, without a bias that comes apart; and where all leaves are finite."""
+        low, high = self.ways(self.least), self.ways(self.most)
+        if self.bias is not None and not self.bias_apart:
+            leaf = np.full((*self.bias.shape, 1, WAYS), np.nan)
+            leaf[..., 0, 0] = self.bias
+            low, high = (np.concatenate([end, leaf], axis=2) for end in (low, high))
+        kept = WAYS if self.may_be_exact else 1
+        low, high = (end.reshape(-1, *end.shape[2:])[:, :, :kept] for end in (low, high))
+        good = np.asarray(np.isfinite(low[..., 0] + high[..., 0]).all(axis=1) & ~np.isinf(low + high).any(axis=(1, 2)))
+        low, high = (np.where(good[:, None, None], end, 0.0) for end in (low, high))
+        return charged_sums(self.acc, low, high, self.may_be_exact), good
+
+    def _by_charges(self) -> Interval:
+        found, good = self.charges()
+        shape = self.low.shape[:2]
+        low, high = self._inward(good.reshape(shape), found.low.reshape(shape), found.high.reshape(shape))
+        if self.bias_apart:
+            good, ends = _safe(low, high, self.bias)  # type: ignore[arg-type]
+            low, high = _unless(good, self.add.add(ends[0], ends[2]), self.add.add(ends[1], ends[2]))
+        return low, high
 
     def _leaf_ends(self) -> Interval:
         """Float64 bounds of what each leaf brings in: (batch, sums, leaves)."""
         low, high = self.low, self.high
-        if self.exact or self.fuses != "never":
+        if self.may_be_exact:
             w, a, b = self.weights, self.least, self.most
             if self.acc.subnormals.inputs:
                 w = _read(self.formats[0], w)
@@ -384,7 +445,7 @@ class _Sums:
             height = min(height, self.how.order.height + 1)  # the bias may come on top
         u = pow2(-fmt.precision if nearest else 1 - fmt.precision)
         eta = Fraction(0)
-        if self.exact or self.fuses != "never":
+        if self.may_be_exact:
             eta += fmt.smallest / 2 if nearest else fmt.smallest
         if rule.outputs:
             eta += fmt.smallest_normal

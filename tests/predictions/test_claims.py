@@ -141,3 +141,26 @@ def test_malformed_claims() -> None:
         PredictionInvariant(two, (vector(1),), {"affine9": execution()})
     with pytest.raises(UsageError, match="cannot be read"):
         claim_from_json({"kind": "prediction-invariant", "network": two.to_json()})
+
+
+def test_outputs_close_is_about_ulps_of_the_larger_output() -> None:
+    """Output 0 or 1/2 by the order: 2^23 ulps of 1/2 apart."""
+    from fpsmt.claims.predictions import OutputsClose
+
+    net = Network.sequential("float32", 4, CANCELLING)
+    made = OutputsClose(net, (vector(1, 1, 1, 1),), execution(), 3)
+    again = claim_from_json(made.to_json())
+    assert again == made and again.hash == made.hash and "≤ 3 ulps" in made.text
+    schedules = ({("affine1", 0): ((0, 3), (1, 2))}, {("affine1", 0): (((0, 1), 2), 3)})
+    trees = [{key: (tree, 4) for key, tree in each.items()} for each in schedules]
+    replay = made.replay(counterexample(0, (trees[0], trees[1])))
+    assert replay.violates and "ulps apart" in str(replay)
+    assert not made.replay(counterexample(0, ({}, {}))).violates
+    wide = OutputsClose(net, made.inputs, execution(), 2**26)
+    assert not wide.replay(counterexample(0, (trees[0], trees[1]))).violates
+    for bad in (-1, 1.5, True):
+        with pytest.raises(UsageError, match="a whole number"):
+            OutputsClose(net, made.inputs, execution(), bad)  # type: ignore[arg-type]
+    assert made.holds_between(1.0, 1.0 + 3 * 2.0**-23) and not made.holds_between(1.0, 1.0 + 4 * 2.0**-23)
+    assert made.holds_between(-1.0 - 2.0**-22, -1.0) and not made.holds_between(-1.0, 1.0)
+    assert not made.holds_between(-float("inf"), float("inf"))

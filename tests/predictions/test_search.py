@@ -13,7 +13,8 @@ from hypothesis import strategies as st
 from fpsmt.claims import PredictionInvariant
 from fpsmt.claims.predictions import predicted
 from fpsmt.engines import Options, decide
-from fpsmt.engines.predictions import _Rows, schedules_search
+from fpsmt.engines.predictions import schedules_search
+from fpsmt.engines.rows import Rows
 from fpsmt.floats import context, exactly, float8_e5m2, from_ordinal, ieee
 from fpsmt.floats.vector import round_array
 from fpsmt.networks import Affine, Network, execution, parse_execution, run
@@ -124,7 +125,7 @@ def test_folds_are_schedules_with_the_value_they_claim(fmt: str, how: str) -> No
     ctx, parsed, rng = context(fmt), parse_execution(how), np.random.default_rng(6)
     weights, x, bias = (round_array(ctx, rng.normal(size=shape)) for shape in ((5, 9), (9,), (5,)))
     node = Affine(name="y", context=ctx, source="x", weights=weights, bias=bias)
-    rows = _Rows(node, parsed, ctx.format, np.arange(5), x)
+    rows = Rows(node, parsed, ctx.format, np.arange(5), x)
     for want in (1.0, -1.0, 0.0):
         for i, (tree, value) in enumerate(rows.fold(np.full(5, want), Random(1))):
             assert parsed.allows(tree, 9, True)
