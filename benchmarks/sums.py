@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import time
+
 import numpy as np
 
-from benchmarks.measure import Row, Rows, benchmark, compare, seconds
+from benchmarks.measure import Row, Rows, benchmark, compare, seconds, solver_seconds
 from fpsmt.floats import Float, context
 from fpsmt.floats.vector import round_array, to_floats
 from fpsmt.networks import Sum, reachable
+from fpsmt.networks.extremes import Extremes, extremes
 
 
 def _problem(n: int, name: str = "float16") -> Sum:
@@ -44,11 +47,56 @@ def _brute(problem: Sum) -> float:
 @benchmark("extremes")
 def extreme_results() -> Rows:
     """The least and the greatest result over every tree of every permutation, each with its tree."""
-    from fpsmt.networks.extremes import extremes
+    few, seven, ten = _problem(4), _problem(7), _problem(10)
+    peer = compare("z3: no order gives more", _no_order_gives_more, few)
+    yield Row("extremes of 4 float16 terms, any order", seconds(_ends, few, repeat=3), peer=peer)
+    peer = compare(f"all {seven.execution.order.count(7)} trees", _brute_extremes, seven)
+    yield Row("extremes of 7 float16 terms, any order", seconds(_ends, seven, repeat=3), peer=peer)
+    yield Row("extremes of 10 float16 terms, any order", seconds(_ends, ten), peer=compare("exact set", _exact, ten))
+    for name in ("float16", "float32"):
+        _ends(_problem(13, name))
+        for n, repeat, target in ((16, 3, 0.1), (20, 1, 10.0)):
+            taken = seconds(_ends, _problem(n, name), repeat=repeat)
+            yield Row(f"extremes of {n} {name} terms, any order", taken, target)
 
-    extremes(_problem(5))
-    small = _problem(10)
-    peer = compare("exact set", seconds, _reach, small)
-    yield Row("extremes of 10 float16 terms, any order", seconds(extremes, small), peer=peer)
-    for n, target in ((16, 0.1), (20, 10.0)):
-        yield Row(f"extremes of {n} float16 terms, any order", seconds(extremes, _problem(n)), target)
+
+def _ends(problem: Sum) -> Extremes:
+    extremes.cache_clear()
+    return extremes(problem)
+
+
+def _exact(problem: Sum) -> float:
+    return seconds(_reach, problem)
+
+
+def _brute_extremes(problem: Sum) -> float:
+    """Every tree one by one, and the same ends."""
+    found: list[Float] = []
+    trees = problem.execution.schedules(problem.n, products=False)
+    taken = seconds(lambda: found.extend(problem.evaluate(tree) for tree in trees))
+    ends = extremes(problem)
+    if (min(found, key=lambda y: y.ordinal), max(found, key=lambda y: y.ordinal)) != (ends.low, ends.high):
+        raise RuntimeError("the extremes differ")
+    return taken
+
+
+def _no_order_gives_more(problem: Sum) -> float:
+    """The greatest result as a query whose order is a variable: unsat."""
+    from fpsmt.smt.orders import ordered_sum
+    from fpsmt.terms import all_of, const, lt
+
+    free = ordered_sum(problem.context, [const(x) for x in problem.terms])
+    more = lt(const(extremes(problem).high), free.value)
+    return solver_seconds(all_of(free.valid, more), "z3", "unsat")
+
+
+@benchmark("reveal")
+def revealed() -> Rows:
+    """Trees of numpy's float32 sum, by calls: fewer than 2 per term, where asking about every pair takes n(n − 1)/2."""
+    from fpsmt.engines.reveal import reveal
+
+    for n in (100, 1000, 4000):
+        start = time.perf_counter()
+        calls = reveal(np.sum, n, vectors=60).calls
+        taken = time.perf_counter() - start
+        yield Row(f"tree of np.sum, {n} float32: {calls} calls, {calls / n:.2f} n", taken)

@@ -140,7 +140,7 @@ def _by_margins(
     low, high = found[claim.network.output.name]
     chosen = np.argmax(low, axis=1)
     open_ = np.asarray(~_beaten(low, high, chosen))
-    bounded = np.isfinite(low).all(axis=1) & np.isfinite(high).all(axis=1)
+    bounded = np.asarray(np.isfinite(low).all(axis=1) & np.isfinite(high).all(axis=1))
     asked = open_ & bounded[:, None]
     if asked.any():
         apart = margins(claim.network, found, claim.executions, chosen, asked)
