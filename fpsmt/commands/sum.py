@@ -257,7 +257,7 @@ class _Reader:
 
 def _run(problem: Sum, saver: Saver, timeout: float, trees: bool, extremes: bool) -> int:
     """The set of outcomes; else the exact extremes; else a bracket.  The first two get a third of the time each."""
-    from fpsmt.commands.sum_far import run_bracket, run_extremes
+    from fpsmt.commands.sum_far import rehearse, run_bracket, run_extremes
     from fpsmt.display.outcomes import FEW, SHORT_TREE, OutcomesView, show_outcomes
     from fpsmt.display.progress import Progress
     from fpsmt.engines.sums import outcomes
@@ -269,8 +269,10 @@ def _run(problem: Sum, saver: Saver, timeout: float, trees: bool, extremes: bool
     proved, why = None, ""
     if not extremes:
         try:
-            with time_limit(timeout / 3), Progress(f"summing {problem.n} terms in every allowed order"):
-                proved = outcomes(problem)
+            with Progress(f"summing {problem.n} terms in every allowed order"):
+                rehearse(problem, outcomes)
+                with time_limit(timeout / 3):
+                    proved = outcomes(problem)
         except TimeLimit:
             why = f"the exact set of outcomes took more than {timeout / 3:.3g} s"
         except Unsupported as error:

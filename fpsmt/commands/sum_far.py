@@ -5,10 +5,12 @@ from __future__ import annotations
 import sys
 import time
 from collections.abc import Callable
+from contextlib import suppress
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from fpsmt.commands.common import PROVED, UNKNOWN, Saver, TimeLimit, say, time_limit
-from fpsmt.errors import Unsupported
+from fpsmt.errors import Unsupported, UsageError
 
 if TYPE_CHECKING:
     from fpsmt.floats import Float
@@ -16,6 +18,7 @@ if TYPE_CHECKING:
     from fpsmt.networks.packed import PackedSum
 
 LONG_TREE = 60  #: characters of a schedule that are shown
+REHEARSED = 4  #: terms
 SEARCH = 5.0  #: seconds for which orders are searched, at most
 
 
@@ -35,6 +38,14 @@ def _memory() -> str:
     return f"{peak / (1 << 20 if sys.platform == 'darwin' else 1 << 10):.0f} MiB"
 
 
+def rehearse(problem: Sum, solve: Callable[[Sum], Any]) -> None:
+    """Solves for a few of the terms: compiles the loops, which the first time takes longer than many a sum."""
+    few = problem.terms[:REHEARSED]
+    if len(few) < problem.n:
+        with suppress(Unsupported, UsageError):  # families without trees of so few terms, for instance
+            solve(replace(problem, terms=few))
+
+
 def run_extremes(problem: Sum, saver: Saver, timeout: float, why: str = "") -> int | None:
     """Reports the exact extremes; None, after saying why, when they are out of reach."""
     from fpsmt.display.progress import Progress
@@ -44,8 +55,10 @@ def run_extremes(problem: Sum, saver: Saver, timeout: float, why: str = "") -> i
     if why:
         say(f"{why}; trying exact extremes")
     try:
-        with time_limit(timeout), Progress(f"extremes of {problem.n} terms in every allowed order"):
-            proved = extremes(problem)
+        with Progress(f"extremes of {problem.n} terms in every allowed order"):
+            rehearse(problem, extremes)
+            with time_limit(timeout):
+                proved = extremes(problem)
     except TimeLimit:
         say(f"exact extremes took more than {timeout:.3g} s")
         return None
