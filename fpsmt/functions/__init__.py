@@ -1,6 +1,6 @@
 """Real functions with certified enclosures, correct rounding, range facts and implementation contracts."""
 
-from fpsmt.functions.allowed import allowed_arrays, allowed_tables
+from fpsmt.functions.allowed import allowed_arrays, allowed_tables, only_table
 from fpsmt.functions.arrays import correctly_rounded_array, table
 from fpsmt.functions.enclosures import constant_on, enclose, range_on
 from fpsmt.functions.function import Function
@@ -39,7 +39,10 @@ sin = FUNCTIONS["sin"]
 cos = FUNCTIONS["cos"]
 exp = FUNCTIONS["exp"]
 log = FUNCTIONS["log"]
+expm1 = FUNCTIONS["expm1"]
+log1p = FUNCTIONS["log1p"]
 erf = FUNCTIONS["erf"]
+erfc = FUNCTIONS["erfc"]
 sqrt = FUNCTIONS["sqrt"]
 sqrt1p_square = FUNCTIONS["sqrt1p_square"]
 cosh = FUNCTIONS["cosh"]
@@ -49,8 +52,9 @@ __all__ = [
     "FUNCTIONS", "Clamped", "Contract", "CorrectlyRounded", "Function", "Implementation", "Piece", "Piecewise",
     "Table", "WithinError", "WithinFloats", "WithinUlps",
     "allowed_arrays", "allowed_tables", "constant_on", "correctly_rounded", "correctly_rounded_array", "enclose",
-    "function_named", "implementation_from_json", "implementation_named", "range_on", "table",
-    "celu", "cos", "cosh", "elu", "erf", "exp", "gaussian", "gelu", "gelu_tanh", "identity", "leaky_relu", "log",
-    "logsigmoid", "mish", "relu", "selu", "sigmoid", "sin", "softplus", "sqrt", "sqrt1p_square", "step", "swish",
-    "tanh",
+    "function_named", "implementation_from_json", "implementation_named", "only_table",
+    "range_on", "table",
+    "celu", "cos", "cosh", "elu", "erf", "erfc", "exp", "expm1", "gaussian", "gelu", "gelu_tanh", "identity",
+    "leaky_relu", "log", "log1p", "logsigmoid", "mish", "relu", "selu", "sigmoid", "sin", "softplus", "sqrt",
+    "sqrt1p_square", "step", "swish", "tanh",
 ]  # fmt: skip

@@ -58,6 +58,27 @@ def allowed_tables(implementation: Implementation, ctx: Context, fmt: Format | N
     return allowed_arrays(implementation, ctx, decode(fmt, np.arange(1 << fmt.bits, dtype=np.uint64)), fmt)
 
 
+def only_table(implementation: Implementation, ctx: Context, fmt: Format | None = None) -> Array:
+    """The results by code of an implementation that has one result at every input: correctly rounded, a table, a
+    program of correctly rounded functions; a usage error with the first input where several are allowed.
+
+    `fmt` (ctx.format when None) has at most 16 bits.
+
+    >>> from fpsmt.floats import context
+    >>> from fpsmt.functions import implementation_named
+    >>> only_table(implementation_named("tanh"), context("float8_e4m3"))[0x38]
+    np.float64(0.75)
+    """
+    fmt = fmt or ctx.format
+    low, high = allowed_tables(implementation, ctx, fmt)
+    codes = [encode(ctx.format, y) for y in (low, high)]
+    if (codes[0] != codes[1]).any():
+        code = int(np.argmax(codes[0] != codes[1]))
+        ends = implementation.allowed(ctx, Float(fmt, code))
+        raise UsageError(f"{implementation.text} allows {ends[0]} … {ends[1]} at {Float(fmt, code)}: it is no table")
+    return low
+
+
 def _allowed(contract: Contract, function: Function, ctx: Context, x: Array, fmt: Format) -> tuple[Array, Array]:
     fast = embeds(fmt) and embeds(ctx.format) and roomy(ctx.format) and roomy(fmt)
     match contract:
@@ -76,7 +97,8 @@ def _allowed(contract: Contract, function: Function, ctx: Context, x: Array, fmt
             return y, y.copy()
         case Piecewise() if fast:
             return _piecewise(contract, function, ctx, x, fmt)
-    return _by_scalars(contract, function, ctx, x, fmt)
+    found = contract.arrays(function, ctx, x, fmt)
+    return found if found is not None else _by_scalars(contract, function, ctx, x, fmt)
 
 
 def _by_scalars(contract: Contract, function: Function, ctx: Context, x: Array, fmt: Format) -> tuple[Array, Array]:

@@ -174,6 +174,10 @@ def reciprocal(x: arb) -> arb:
     return 1 / x
 
 
+def shifted_reciprocal(x: arb) -> arb:
+    return 1 / (1 + x)
+
+
 def sqrt_slope(x: arb) -> arb:
     return 1 / (2 * x.sqrt())
 
@@ -188,6 +192,10 @@ def sqrt1p_square_slope(x: arb) -> arb:
 
 def erf_slope(x: arb) -> arb:
     return 2 * gaussian(x) / arb.pi().sqrt()
+
+
+def erfc_slope(x: arb) -> arb:
+    return -erf_slope(x)
 
 
 def gaussian(x: arb) -> arb:

@@ -5,16 +5,16 @@ breakpoint (a dyadic rational), or is known exactly.  `Function.exact` returns t
 it is rational; elsewhere it is irrational, because
 
 * e^x is transcendental for algebraic x ≠ 0 (Hermite–Lindemann), hence so is every non-constant rational function of
-  e^x with rational coefficients: exp, tanh, sigmoid, cosh, expm1 (ELU, SELU, CELU), swish, mish, gaussian (at
+  e^x with rational coefficients: exp, tanh, sigmoid, cosh, expm1 (also ELU, SELU, CELU), swish, mish, gaussian (at
   −x²), and the derivatives of these, also after multiplication by x ≠ 0 or addition of rationals;
-  sin x and cos x likewise (e^{ix}), log x for x ≠ 1 (else x = e^{log x} would be transcendental);
+  sin x and cos x likewise (e^{ix}), log x for x ≠ 1 (else x = e^{log x} would be transcendental), so log(1 + x) too;
 * softplus: log(1 + e^x) = q rational gives e^q − e^x = 1, against the linear independence of e^0, e^x, e^q for
   distinct exponents (Lindemann–Weierstrass); q = x or q = 0 is impossible at once and x = 0 gives log 2.
   Logsigmoid is −softplus(−x);
 * √q is rational for a quotient q in lowest terms exactly when numerator and denominator are squares: √x,
   √(1 + x²) (at 3/4 it is 5/4), 1/(2√x), x/√(1 + x²) are tested exactly;
-* erf, the erf form of GELU, erf′ and GELU′ at x ≠ 0, and the tanh form of GELU and its derivative, involve both
-  e^{…} or ∫e^{−t²} and √π, which no theorem covers.  If such a value were a breakpoint, the loop would end with an
+* erf, erfc, the erf form of GELU, their derivatives at x ≠ 0, and the tanh form of GELU and its derivative, involve
+  both e^{…} or ∫e^{−t²} and √π, which no theorem covers.  If such a value were a breakpoint, the loop would end with an
   `Unsupported` error, never with a wrong value; for formats of 16 bits the table shows that none is.
 
 **Kinks and jumps** (part of the record): step(0) = 1 and step′ = 0; relu′(0) = 0; leaky_relu′(0) = slope;
@@ -319,6 +319,19 @@ def _elementary() -> list[Function]:
             bounds=(_below(1, -1, low=0, high=1), _below(1, -1, low=1)), lowest=ZERO, pole=-1,
         ),
         Function(
+            "expm1", "exp(x) − 1", arb.expm1, (1,), -ONE, INF, "exp", **_at_zero(0), zero_sign="keep",
+            bounds=(_above(1, 0, low=0), _above(1, 0, high=0), _above(0, -1), _below(0, 0, high=0)),
+            left_tail=_tail(0, -1, 1), grows=(0, 1), range=(-ONE, None),
+        ),
+        Function(
+            "log1p", "log(1 + x)", arb.log1p, (1,), no, INF, "log1p'", **_at_zero(0), zero_sign="keep",
+            bounds=(_below(1, 0, low=0), _below(1, 0, low=-1, high=0), _above(0, 0, low=0)), lowest=-ONE, pole=-1,
+        ),
+        Function(
+            "log1p'", "1/(1 + x)", balls.shifted_reciprocal, (-1,), no, ZERO, None,
+            rational=lambda x: 1 / (1 + x) if x > -1 else None, lowest=-ONE, pole=1, range=(ZERO, None),
+        ),
+        Function(
             "log'", "1/x", balls.reciprocal, (-1,), no, ZERO, None, rational=lambda x: 1 / x if x > 0 else None,
             lowest=ZERO, pole=1, range=(ZERO, None),
         ),
@@ -326,6 +339,15 @@ def _elementary() -> list[Function]:
             "erf", "erf(x)", arb.erf, (1,), -ONE, ONE, "erf'", parity="odd", **_at_zero(0), zero_sign="keep",
             bounds=(_below(0, 1), _above(0, -1), _above(0, 0, low=0), _below(0, 0, high=0)),
             left_tail=_tail(0, -1, 1), right_tail=_tail(0, 1, -1), range=unit,
+        ),
+        Function(
+            "erfc", "1 − erf(x)", arb.erfc, (-1,), Fraction(2), ZERO, "erfc'", **_at_zero(1),
+            bounds=(_above(0, 0), _below(0, 2), _below(0, 1, low=0), _above(0, 1, high=0)),
+            left_tail=_tail(0, 2, -1), right_tail=_tail(0, 0, 1), range=(ZERO, Fraction(2)),
+        ),
+        Function(
+            "erfc'", "−2·exp(−x²)/√π", balls.erfc_slope, (-1, 1), ZERO, ZERO, None, turning=(ORIGIN,), parity="even",
+            bounds=(_below(0, 0),), left_tail=_tail(0, 0, -1), right_tail=_tail(0, 0, -1), range=(None, ZERO),
         ),
         Function(
             "erf'", "2·exp(−x²)/√π", balls.erf_slope, (1, -1), ZERO, ZERO, None, turning=(ORIGIN,), parity="even",

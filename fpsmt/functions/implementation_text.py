@@ -9,6 +9,7 @@ from typing import Any
 from fpsmt.errors import UsageError
 from fpsmt.floats import read_number
 from fpsmt.functions.implementations import (
+    TEXT_READERS,
     Clamped,
     Contract,
     CorrectlyRounded,
@@ -24,7 +25,7 @@ from fpsmt.functions.registry import function_named
 
 HELP = (
     "write FUNCTION[:CONTRACT][:range=LO..HI][:monotone][:any-value], with CONTRACT one of ulps=K, floats=K, "
-    "error=E, or pieces such as 'ulps=3 on -1..18; ulps=306 on -6..-1; error=2^-22'"
+    "error=E, program(...), or pieces such as 'ulps=3 on -1..18; ulps=306 on -6..-1; error=2^-22'"
 )
 
 
@@ -33,7 +34,8 @@ def implementation_named(text: str) -> Implementation:
 
     K of ulps may be any number ≥ 0 (``ulps=4.5``, ``ulps=9/2``), E of error too (``error=2^-20``).  Pieces are
     separated by semicolons, each with ``on LO..HI`` (an empty end is unbounded), the last one may do without;
-    ``rounded`` is correct rounding.  ``any-value`` turns single-valuedness off.
+    ``rounded`` is correct rounding.  ``any-value`` turns single-valuedness off.  ``program(…)`` is a float program
+    (`fpsmt.terms.programs`).
 
     >>> implementation_named("sigmoid:ulps=3 on -1..18; error=2^-22").text
     'sigmoid:ulps=3 on -1..18; error=1/4194304'
@@ -41,10 +43,10 @@ def implementation_named(text: str) -> Implementation:
     Traceback (most recent call last):
     ...
     fpsmt.errors.UsageError: cannot read 'ulp=2' in 'tanh:ulp=2': write FUNCTION[:CONTRACT][:range=LO..HI][:monotone]\
-[:any-value], with CONTRACT one of ulps=K, floats=K, error=E, or pieces such as 'ulps=3 on -1..18; ulps=306 on \
--6..-1; error=2^-22'
+[:any-value], with CONTRACT one of ulps=K, floats=K, error=E, program(...), or pieces such as 'ulps=3 on -1..18; \
+ulps=306 on -6..-1; error=2^-22'
     """
-    name, *words = (word.strip() for word in text.split(":"))
+    name, *words = split_outside(text, ":")
     function = function_named(name)
     contract: Contract | None = None
     flags: dict[str, bool] = {}
@@ -56,17 +58,36 @@ def implementation_named(text: str) -> Implementation:
         elif word.startswith("range="):
             contract = Clamped(contract or CorrectlyRounded(), *_interval(word[6:], text))
         elif contract is None:
-            contract = _contract(word, text)
+            contract = contract_named(word, text)
         else:
             raise UsageError(f"{text!r} has two contracts; the second is {word!r}: {HELP}")
     return Implementation(function, contract or CorrectlyRounded(), **flags)
 
 
-def _contract(word: str, text: str) -> Contract:
-    parts = [part.strip() for part in word.split(";")]
+def split_outside(text: str, mark: str) -> list[str]:
+    """The parts between the marks that are not inside parentheses, stripped.
+
+    >>> split_outside("a; f(b; c) ;d", ";")
+    ['a', 'f(b; c)', 'd']
+    """
+    parts, depth, start = [], 0, 0
+    for place, letter in enumerate(text):
+        depth += (letter == "(") - (letter == ")")
+        if depth == 0 and text.startswith(mark, place):
+            parts.append(text[start:place].strip())
+            start = place + len(mark)
+    return [*parts, text[start:].strip()]
+
+
+def contract_named(word: str, text: str | None = None) -> Contract:
+    """A contract from text such as ``ulps=2`` or ``ulps=3 on 0..; error=2^-20``; `text` is what an error quotes."""
+    text = word if text is None else text
     pieces = []
-    for part in parts:
-        basic, _, where = part.partition(" on ")
+    for part in split_outside(word, ";"):
+        basic, *on = split_outside(part, " on ")
+        where = on[0] if len(on) == 1 else ""
+        if len(on) > 1:
+            raise UsageError(f"cannot read {part!r} in {text!r}: {HELP}")
         pieces.append(Piece(*(_interval(where, text) if where else (None, None)), _basic(basic.strip(), text)))
     if len(pieces) == 1 and pieces[0].low is None and pieces[0].high is None:
         return pieces[0].contract
@@ -83,6 +104,9 @@ def _basic(word: str, text: str) -> Contract:
         return WithinUlps(_number(number, text))
     if kind == "error" and number:
         return WithinError(_number(number, text))
+    kind, parenthesis, _ = word.partition("(")
+    if parenthesis and word.endswith(")") and kind in TEXT_READERS:
+        return TEXT_READERS[kind](word[len(kind) + 1 : -1])
     raise UsageError(f"cannot read {word!r} in {text!r}: {HELP}")
 
 

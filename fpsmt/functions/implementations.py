@@ -7,10 +7,12 @@ input, as an interval of floats; `Implementation.allowed` computes it exactly.
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from typing import Any
+
+from numpy.typing import NDArray
 
 from fpsmt.errors import Unsupported, UsageError
 from fpsmt.floats import (
@@ -50,6 +52,12 @@ class Contract(ABC):
     @abstractmethod
     def allowed(self, function: Function, ctx: Context, x: Float) -> Interval:
         """The least and the largest allowed result (−0 below +0); NaN twice when only NaN is allowed."""
+
+    def arrays(
+        self, function: Function, ctx: Context, x: NDArray[Any], fmt: Format
+    ) -> tuple[NDArray[Any], NDArray[Any]] | None:
+        """`allowed` on a flat array of carriers of `fmt`; None when the contract has no way of its own."""
+        return None
 
     @property
     @abstractmethod
@@ -415,6 +423,18 @@ class Implementation:
         return self.text
 
 
+#: Readers of contracts that other packages define, by kind (JSON) and by word (text, ``word(…)``); see `register`.
+JSON_READERS: dict[str, Callable[[dict[str, Any]], Contract]] = {}
+TEXT_READERS: dict[str, Callable[[str], Contract]] = {}
+
+
+def register(
+    kind: str, from_json: Callable[[dict[str, Any]], Contract], from_text: Callable[[str], Contract]
+) -> None:
+    """Makes contracts of this kind readable from JSON (`kind`) and from text, where they are written ``kind(…)``."""
+    JSON_READERS[kind], TEXT_READERS[kind] = from_json, from_text
+
+
 def contract_from_json(data: dict[str, Any]) -> Contract:
     """Reads what `Contract.to_json` wrote; `UsageError` on anything else."""
     try:
@@ -435,8 +455,10 @@ def contract_from_json(data: dict[str, Any]) -> Contract:
             case "piecewise":
                 pieces = (Piece(*_ends(p["on"]), contract_from_json(p["contract"])) for p in data["pieces"])
                 return Piecewise(tuple(pieces))
+            case kind if kind in JSON_READERS:
+                return JSON_READERS[kind](data)
             case kind:
-                raise UsageError(f"unknown contract kind {kind!r}")
+                raise UsageError(f"unknown contract kind {kind!r} (programs are known once fpsmt.terms is imported)")
     except (KeyError, TypeError, ValueError) as error:
         if isinstance(error, UsageError):
             raise

@@ -12,7 +12,7 @@ from fpsmt.functions import definitions
 from fpsmt.functions.function import Function
 
 _ALL = {f.name: f for f in definitions.all_functions()}
-_SAME = {"softplus'": "sigmoid", "sin'": "cos", "exp'": "exp"}
+_SAME = {"softplus'": "sigmoid", "sin'": "cos", "exp'": "exp", "expm1'": "exp"}
 
 #: Every named function, without the derivatives (those are ``FUNCTIONS["tanh"].derivative``).
 FUNCTIONS: dict[str, Function] = {name: f for name, f in _ALL.items() if not name.endswith("'")}

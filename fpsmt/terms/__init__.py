@@ -2,6 +2,8 @@
 
 from fpsmt.terms.evaluate import Assignment, evaluate, evaluate_all
 from fpsmt.terms.json import term_from_json, term_to_json
+from fpsmt.terms.programs import Program, program
+from fpsmt.terms.programs_library import LIBRARY
 from fpsmt.terms.substitute import generalise, substitute
 from fpsmt.terms.terms import (
     BOOL,
@@ -58,10 +60,11 @@ from fpsmt.terms.terms import (
 from fpsmt.terms.text import text
 
 __all__ = [
-    "BOOL", "FALSE", "TRUE", "Assignment", "BitsSort", "BoolSort", "ChoiceSort", "FloatSort", "Sort", "Term",
+    "BOOL", "FALSE", "LIBRARY", "TRUE", "Assignment", "BitsSort", "BoolSort", "ChoiceSort", "FloatSort", "Program",
+    "Sort", "Term",
     "absolute", "add", "add_products", "all_of", "any_of", "apply", "bits", "bits_add", "bits_and", "bits_less",
     "bits_sub", "cast", "choice_is", "choose", "concat", "const", "div", "eq", "evaluate", "evaluate_all", "extract",
     "fma", "from_bits", "generalise", "implies", "is_finite", "is_infinite", "is_nan", "is_negative", "is_zero", "ite",
-    "le", "lt", "mul", "neg", "negation", "postorder", "relu", "same", "shift_left", "sqrt", "sub", "substitute",
-    "term_from_json", "term_to_json", "text", "var", "variables",
+    "le", "lt", "mul", "neg", "negation", "postorder", "program", "relu", "same", "shift_left", "sqrt", "sub",
+    "substitute", "term_from_json", "term_to_json", "text", "var", "variables",
 ]  # fmt: skip

@@ -50,15 +50,21 @@ def evaluate_all(root: Term, assignment: Assignment | Mapping[str, Value]) -> di
             values[term] = _variable(term, assignment)
         elif term.op == "apply":
             values[term] = _apply(term, args[0], assignment)
-        elif term.op == "const":
-            values[term] = term.data
-        elif term.op in _ROUNDED:
-            values[term] = _ROUNDED[term.op](term.data, *args)
-        elif term.op in _PLAIN:
-            values[term] = _PLAIN[term.op](term, *args)
         else:
-            raise Unsupported(f"the reference evaluation does not know the operator {term.op!r}")
+            values[term] = operate(term, args)
     return values
+
+
+def operate(term: Term, args: list[Any]) -> Value:
+    """The value of a node that is neither a variable nor an activation, from the values of its arguments."""
+    if term.op == "const":
+        value: Value = term.data
+        return value
+    if term.op in _ROUNDED:
+        return _ROUNDED[term.op](term.data, *args)
+    if term.op in _PLAIN:
+        return _PLAIN[term.op](term, *args)
+    raise Unsupported(f"the reference evaluation does not know the operator {term.op!r}")
 
 
 def _variable(term: Term, assignment: Assignment) -> Value:

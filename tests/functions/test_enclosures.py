@@ -161,7 +161,7 @@ def test_strict_bounds_and_tails_hold(name: str, x: Fraction) -> None:
     function = EVERY[name]
     if function.exact(x) is not None or not function.defined_at(x):
         return
-    low, high = ends(ball(function, x, 20000 if abs(x) > 30 else 2000))
+    low, high = ends(ball(function, x, 20000 if abs(x) > 20 else 2000))
     for bound in function.bounds:
         if bound.applies(x):
             line = bound.slope * x + bound.offset
