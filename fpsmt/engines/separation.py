@@ -3,26 +3,30 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from fractions import Fraction
+from itertools import chain
 
 import numpy as np
-from numpy.typing import NDArray
 
 from fpsmt import kernel
 from fpsmt.claims.distinguishability import Distinguishable, Inseparable, Reading, Setting
-from fpsmt.claims.functions import ConstantOn
-from fpsmt.claims.partition import MAX_BITS, Partition, outputs
+from fpsmt.claims.functions import ConstantOn, read_value
+from fpsmt.claims.pairs import maps_to_try
+from fpsmt.claims.partition import MAX_BITS, Carriers, Pairs, Partition, labels, outputs
 from fpsmt.engines.decide import decide
 from fpsmt.engines.engine import Options, engine
 from fpsmt.errors import Unsupported
-from fpsmt.floats import Float, exactly, float64, floor_log2, from_ordinal, less_equal, nearest, pow2, zero
-from fpsmt.floats.vector import arithmetic, encode, values
-from fpsmt.functions import constant_on, table
-from fpsmt.kernel import Proved, Unknown, Verdict
-from fpsmt.kernel.rules.separation import MAX_EXHAUSTIVE_BITS, constant_range_lemma
+from fpsmt.floats import Float, Format, exactly, float64, floor_log2, from_ordinal, less_equal, nearest, pow2, zero
+from fpsmt.floats.vector import arithmetic, encode, round_array
+from fpsmt.functions import constant_on
+from fpsmt.kernel import Proved, Refuted, Unknown, Verdict
+from fpsmt.kernel.rules.separation import constant_range_lemma
 
 Map = tuple[Float, Float]
+MAPS_PER_SECOND = 4e7  #: that are tried, at least
+CANDIDATES = 12  #: maps of which the best is taken
+GUESSES = 1024  #: maps tried for one pair before all are
 USELESS_MAPS = 300  #: maps in a row that split nothing, after which random choice gives up
 
 
@@ -47,20 +51,83 @@ def constant_range(claim: Inseparable, options: Options) -> Verdict:
 
 @engine("all maps", Inseparable)
 def all_maps(claim: Inseparable, options: Options) -> Verdict:
-    """Tries every (w, b) in formats of at most 8 bits."""
+    """Tries every (w, b), in formats of at most 16 bits."""
+    fmt = claim.setting.context.format
+    if fmt.bits > MAX_BITS:
+        raise Unsupported(f"{fmt} has too many affine maps to try them all")
+    count = maps_to_try(claim.setting, claim.x, claim.y)
+    if count > MAPS_PER_SECOND * options.timeout:
+        raise Unsupported(f"{count} maps would have to be tried, too many for {options.timeout:g} s")
     return kernel.apply("all maps exhausted", claim)
+
+
+@engine("refine", Distinguishable)
+def refine(claim: Distinguishable, options: Options) -> Verdict:
+    """Splits the domain by well-chosen maps until every input is alone, or a pair proves inseparable."""
+    setting, fmt = claim.setting, claim.setting.context.format
+    if fmt.bits > MAX_BITS:
+        raise Unsupported(f"the values of {fmt} are too many to list")
+    if not setting.single:
+        raise Unsupported(f"{setting.name} leaves a choice of results: one map gives no classes of inputs")
+    start = time.monotonic()
+    if setting.reading is Reading.FINITE_ON_DOMAIN and (pair := _zero_and_smallest(setting)):
+        early = kernel.apply("all maps exhausted", Inseparable(setting, *pair))
+        if isinstance(early, Proved):
+            return _refute(claim, *pair, early)
+    partition = Partition.of(setting)
+    split(partition, options)
+    rng = np.random.default_rng(options.seed)
+    pairs: Pairs | None = None
+    extra: list[Map] = []
+    while True:
+        if setting.reading is Reading.FINITE_ON_PAIR:  # being together is no equivalence there
+            pairs = pairs or Pairs(partition)
+            left = pairs.first()
+        else:
+            left = partition.first()
+        if left is None:
+            break
+        x, y = (exactly(fmt, v) for v in left)
+        by = guess(setting, x, y, rng, partition.some_pairs(rng) if pairs is None else None)
+        if by is None:
+            remaining = options.timeout - (time.monotonic() - start)
+            together = decide(Inseparable(setting, x, y), options.within(max(remaining, 0.1)), only="all maps")
+            if isinstance(together, Proved):
+                return _refute(claim, x, y, together)
+            by = counterexample_map(fmt, together)
+            if by is None:
+                return Unknown(claim, f"whether some map tells {x} from {y} is {together.name}: {together}")
+        if pairs is None:
+            partition.refine(*by)
+        else:
+            pairs.use(*by)
+            extra.append(by)
+        options.report(f"refine: {len(partition.active)} inputs not told apart")
+        if time.monotonic() - start > options.timeout:
+            return Unknown(claim, f"{len(partition.active)} inputs were not told apart in time")
+    data = {"maps": _listed(partition.maps)} | ({"pairwise": _listed(extra)} if extra else {})
+    return kernel.apply("separating maps", claim, data)
+
+
+def _listed(maps: Sequence[Map]) -> list[list[str]]:
+    return [[w.hex, b.hex] for w, b in maps]
 
 
 @engine("pair at zero", Distinguishable)
 def pair_at_zero(claim: Distinguishable, options: Options) -> Verdict:
     """Tries to refute with the pair (0, ω) by a constant range: no values are listed, so any format will do."""
-    setting, fmt = claim.setting, claim.setting.context.format
-    x, y = zero(fmt), from_ordinal(fmt, 1)
-    if not (less_equal(setting.low, x) and less_equal(y, setting.high)):
+    setting = claim.setting
+    pair = _zero_and_smallest(setting)
+    if pair is None:
         raise Unsupported("0 and the smallest positive value are not both in the domain")
     if setting.reading is not Reading.FINITE_ON_DOMAIN:
         raise Unsupported("the pair at zero is inseparable only when maps must be finite on the domain")
-    return _refute(claim, x, y, constant_range(Inseparable(setting, x, y), options))
+    return _refute(claim, *pair, constant_range(Inseparable(setting, *pair), options))
+
+
+def _zero_and_smallest(setting: Setting) -> tuple[Float, Float] | None:
+    x, y = zero(setting.context.format), from_ordinal(setting.context.format, 1)
+    return (x, y) if less_equal(setting.low, x) and less_equal(y, setting.high) else None
 
 
 def _refute(claim: Distinguishable, x: Float, y: Float, inseparable: Verdict) -> Verdict:
@@ -69,18 +136,19 @@ def _refute(claim: Distinguishable, x: Float, y: Float, inseparable: Verdict) ->
     return Unknown(claim, f"whether some map tells {x} from {y} is {inseparable.name}")
 
 
-@engine("refine", Distinguishable)
-def refine(claim: Distinguishable, options: Options) -> Verdict:
-    """Splits the domain by well-chosen maps until every input is alone, or a pair proves inseparable."""
-    setting = claim.setting
-    fmt = setting.context.format
-    if fmt.bits > MAX_BITS:
-        raise Unsupported(f"the values of {fmt} are too many to list")
-    start = time.monotonic()
-    partition = Partition.of(setting)
-    total = len(partition.active)
-    useless = 0
-    for w, b in _maps(partition, np.random.default_rng(options.seed)):
+def counterexample_map(fmt: Format, verdict: Verdict) -> Map | None:
+    """The one map that refutes inseparability."""
+    if not isinstance(verdict, Refuted):
+        return None
+    found = verdict.counterexample
+    return read_value(fmt, found["w"]), read_value(fmt, found["b"])
+
+
+def split(partition: Partition, options: Options) -> None:
+    """Refines by maps w⊗x with powers of two, then by steep maps, until many in a row split nothing."""
+    start, total, useless = time.monotonic(), len(partition.active), 0
+    rng = np.random.default_rng(options.seed)
+    for w, b in chain(_plain_maps(partition), _maps(partition, rng)):
         before = len(partition.active), int(partition.label.max(initial=-1))
         partition.refine(w, b)
         if (len(partition.active), int(partition.label.max(initial=-1))) == before:
@@ -91,50 +159,57 @@ def refine(claim: Distinguishable, options: Options) -> Verdict:
             options.report(f"refine: {total - len(partition.active)} of {total} told apart")
         if useless > USELESS_MAPS or time.monotonic() - start > options.timeout:
             break
-    if not len(partition.active):
-        return kernel.apply("separating maps", claim, {"maps": [[w.hex, b.hex] for w, b in partition.maps]})
-    if fmt.bits <= MAX_EXHAUSTIVE_BITS:
-        exhaust_maps(partition)
-        if not len(partition.active):
-            return kernel.apply("separating maps", claim, {"maps": [[w.hex, b.hex] for w, b in partition.maps]})
-    small = fmt.bits <= MAX_EXHAUSTIVE_BITS
-    for members in partition.classes:
-        x, y = (exactly(fmt, float(v)) for v in members[:2])
-        inseparable = decide(Inseparable(setting, x, y), options, only="all maps" if small else None)
-        verdict = _refute(claim, x, y, inseparable)
-        if not isinstance(verdict, Unknown):
-            return verdict
-    return Unknown(claim, f"{len(partition.active)} of {total} inputs are not told apart by {len(partition.maps)} maps")
 
 
-def exhaust_maps(partition: Partition) -> None:
-    """Refines by every usable map of a small format: afterwards no usable map splits a class.
+def _plain_maps(partition: Partition) -> Iterator[Map]:
+    """w = ±2^k with b = 0: the steepest usable ones, and some less steep."""
+    fmt = partition.setting.context.format
+    b = zero(fmt)
+    usable = [k for k in range(fmt.emax, -1, -1) if _usable(partition, exactly(fmt, pow2(k)), b)]
+    for k in [*usable[:2], 0]:
+        for w in (exactly(fmt, pow2(k)), exactly(fmt, -pow2(k))):
+            if len(partition.active):
+                yield w, b
 
-    Under `finite-on-pair` a map that is not finite on all active inputs is not usable here, so that classes may
-    stay that another map would split.
+
+def guess(setting: Setting, x: Float, y: Float, rng: np.random.Generator, also: Carriers | None = None) -> Map | None:
+    """A map that tells x from y, found among a thousand; of some, the one that tells most of the pairs `also`, of shape
+    (2, pairs), apart.
+
+    Half of them move x to 0 or near it.  In the others b is larger than w⊗x, and w is chosen so that the middle of two
+    neighbours of b lies between w⊗x + b and w⊗y + b: rounding then moves them a whole ulp of b apart, which helps where
+    weights are bounded.
     """
-    setting, fmt = partition.setting, partition.setting.context.format
-    parameters = values(fmt, finite=True)
-    w, b = parameters[:, None, None], parameters[None, :, None]
-    outs, finite = outputs(setting, w, b, partition.active)
-    usable: NDArray[np.bool_] = np.ones(finite.shape[:2], bool)
+    fmt, ctx = setting.context.format, setting.context
+    top = next((k for k in range(fmt.emax, -1, -1) if setting.admissible(exactly(fmt, pow2(k)), zero(fmt), x, y)), 0)
+    middle = (float(x) + float(y)) / 2
+    half = GUESSES // 2
+    plain = np.ldexp(rng.choice([-1.0, 1.0], half), rng.integers(min(top, 0), top + 1, half))
+    near = np.ldexp(rng.integers(-8, 9, half), rng.integers(-2 * fmt.precision, 2, half))
+    ulps = np.ldexp(1.0, rng.integers(-2 * fmt.precision, 4 - fmt.fraction_bits, half))
+    most = max(float(pow2(top)) * abs(middle), float(fmt.smallest))
+    ties = np.floor(rng.random(half) * (most / ulps)) + 0.5
+    with np.errstate(over="ignore"):
+        w = round_array(ctx, np.concatenate([plain, ties * ulps / (middle or float(fmt.smallest))]))
+        large = ulps * rng.integers(1 << fmt.fraction_bits, 2 << fmt.fraction_bits, half) * rng.choice([-1, 1], half)
+        b = round_array(ctx, np.concatenate([near - plain * float(x), large]))
+    good = np.isfinite(w) & np.isfinite(b)
+    w, b = w[good], b[good]
+    (first, finite), (second, finite_too) = (outputs(setting, w, b, float(point)) for point in (x, y))
+    telling = first != second
     if setting.reading is Reading.FINITE_ON_PAIR:
-        usable = np.asarray(finite.all(axis=2))
+        telling &= finite & finite_too
     elif setting.reading is Reading.FINITE_ON_DOMAIN:
-        ends = np.array([float(setting.low), float(setting.high)])
-        usable = np.asarray(outputs(setting, w, b, ends)[1].all(axis=2))
-    column = {float(x): i for i, x in enumerate(partition.active)}
-    settled = False
-    while not settled:
-        settled = True
-        for members in partition.classes:
-            i, others = column[float(members[0])], [column[float(x)] for x in members[1:]]
-            splits = usable & (outs[:, :, others] != outs[:, :, [i]]).any(axis=2)
-            if splits.any():
-                at = np.unravel_index(int(np.argmax(splits)), splits.shape)
-                partition.refine(*(exactly(fmt, float(parameters[k])) for k in at))
-                settled = False
-                break
+        for end in (setting.low, setting.high):
+            telling &= outputs(setting, w, b, float(end))[1]
+    if not telling.any():
+        return None
+    some = rng.permutation(np.flatnonzero(telling))[:CANDIDATES]
+    best = some[0]
+    if also is not None and len(some) > 1:
+        left, right = (outputs(setting, w[some, None], b[some, None], points)[0] for points in also)
+        best = some[np.argmax((left != right).sum(axis=1))]
+    return exactly(fmt, float(w[best])), exactly(fmt, float(b[best]))
 
 
 def _usable(partition: Partition, w: Float, b: Float) -> bool:
@@ -192,14 +267,14 @@ def steep_places(setting: Setting, rng: np.random.Generator) -> dict[int, list[t
     The values are (how many values on 33 points, y), the best first; step sizes without such places are left out.
     """
     ctx, fmt = setting.context, setting.context.format
-    activation = table(setting.function, ctx, fmt)
+    activation = labels(setting.implementation, ctx)
     vector = arithmetic(ctx, float64)
     found = {}
     for step in range(max(fmt.emin - fmt.fraction_bits, -2 * fmt.precision), min(fmt.emax, fmt.precision) + 1):
         exponents = rng.integers(step - 4, step + fmt.precision, 256)
         y = np.ldexp(rng.integers(16, 32, 256) / 16.0 * rng.choice([-1.0, 1.0], 256), exponents)
         points = vector.cast(y[:, None] + RUN * np.ldexp(1.0, step))
-        outs = np.sort(activation[encode(fmt, points)] + 0.0, axis=1)
+        outs = np.sort(activation[encode(fmt, points)], axis=1)
         distinct = 1 + (outs[:, 1:] != outs[:, :-1]).sum(axis=1)
         good = [i for i in np.argsort(-distinct)[:16] if distinct[i] >= 3 and np.isfinite(points[i]).all()]
         if good:

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from fpsmt.claims import Distinguishable, Inseparable, Reading, Setting
 from fpsmt.claims.partition import Partition
 from fpsmt.engines import Options, decide
-from fpsmt.engines.separation import USELESS_MAPS, _maps, exhaust_maps
+from fpsmt.engines.classes import classes
 from fpsmt.floats import (
     Context,
     Mode,
@@ -53,17 +53,10 @@ def symmetric(function: str, p: int, q: int) -> Setting:
 @pytest.mark.parametrize("function", COSINE_TYPE)
 @pytest.mark.parametrize(("p", "q"), CLASSES)
 def test_numbers_of_classes(p: int, q: int, function: str) -> None:
-    setting = symmetric(function, p, q)
-    partition = Partition.of(setting)
-    inputs, useless = len(partition.active), 0
-    for w, b in _maps(partition, np.random.default_rng(1)):
-        useless = 0 if partition.refine(w, b) else useless + 1
-        if useless > USELESS_MAPS:
-            break
-    exhaust_maps(partition)
-    count = inputs - len(partition.active) + len(partition.classes)
+    found = classes(symmetric(function, p, q))
     expected, of = CLASSES[p, q]
-    assert (count, inputs) == (expected[COSINE_TYPE.index(function)], of)
+    assert (found.alone + len(found.classes), found.inputs) == (expected[COSINE_TYPE.index(function)], of)
+    assert found.settled and len(found.proofs) == sum(len(members) - 1 for members in found.classes)
 
 
 @pytest.mark.parametrize("function", COSINE_TYPE)

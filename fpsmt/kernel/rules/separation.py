@@ -4,31 +4,34 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-import numpy as np
-
+from fpsmt.claims.blocks import Grid, Recipe, in_no_block, not_joined
 from fpsmt.claims.claim import Claim, Json
-from fpsmt.claims.distinguishability import Distinguishable, Inseparable, Reading, Setting
+from fpsmt.claims.distinguishability import Distinguishable, Inseparable, Reading, Separable, Setting, replay_maps
 from fpsmt.claims.formulas import ForAll
 from fpsmt.claims.functions import ConstantOn, read_value
-from fpsmt.claims.partition import Partition, outputs
+from fpsmt.claims.pairs import maps_to_try, try_all
+from fpsmt.claims.partition import MAX_BITS, Pairs, Partition
+from fpsmt.claims.vectors import DistinguishableVectors
 from fpsmt.errors import EvidenceError
 from fpsmt.floats import Float
-from fpsmt.floats.vector import values
+from fpsmt.functions.implementations import ALWAYS_ALLOW_ROUNDED
 from fpsmt.kernel.kernel import Fails, Holds, Open, Outcome, rule
 from fpsmt.kernel.trust import BALLS, VECTOR
 from fpsmt.terms import Term, add, all_of, any_of, const, implies, is_finite, le, mul, same, var
 
-MAX_EXHAUSTIVE_BITS = 8
+MOST_MAPS = 1 << 33  #: a few minutes
 
 
 @rule("separating maps")
 def separating_maps(claim: Claim, data: Mapping[str, Json], premises: Sequence[Claim]) -> Outcome:
-    """Applies the listed maps one after the other; at the end every input of the domain is alone.
+    """Applies the listed maps one after the other; at the end every input of the domain is alone,
+    or the pairs that are left are told apart one by one.
 
     Two inputs whose outputs under one admissible map differ are told apart by it, so a map splits every class
-    by its outputs.  A map is used only if it is admissible for all pairs still together.
+    by its outputs.  A map is used only if it is admissible for all pairs still together.  Only for activations that
+    leave no choice of results: correctly rounded ones and tables.
 
-    data: maps, a list of [w, b] in hex.
+    data: maps, a list of [w, b] in hex; pairwise, maps for the pairs that are left, each used where it is admissible.
     """
     if not isinstance(claim, Distinguishable):
         raise EvidenceError(f"separating maps do not speak about {claim.kind}")
@@ -37,38 +40,80 @@ def separating_maps(claim: Claim, data: Mapping[str, Json], premises: Sequence[C
     inputs = len(partition.active)
     for w, b in data["maps"]:
         partition.refine(read_value(fmt, w), read_value(fmt, b))
-    if len(partition.active):
-        return Open(f"{len(partition.active)} of {inputs} inputs stay together in {len(partition.classes)} classes")
-    return Holds({"inputs": inputs, "maps": len(data["maps"])}, (VECTOR, BALLS))
+    pairs, extra = Pairs(partition), data.get("pairwise", [])
+    for w, b in extra:
+        pairs.use(read_value(fmt, w), read_value(fmt, b))
+    if (left := pairs.first()) is not None:
+        together = f"{len(partition.active)} of {inputs} inputs are not alone"
+        return Open(f"{left[0]:g} and {left[1]:g} stay together, and {together}")
+    return Holds({"inputs": inputs, "maps": len(data["maps"]) + len(extra)}, (VECTOR, BALLS))
+
+
+@rule("separating blocks")
+def separating_blocks(claim: Claim, data: Mapping[str, Json], premises: Sequence[Claim]) -> Outcome:
+    """Every pair of inputs is in a block of one map, or is told apart by the maps of the grids together.
+
+    In a block the map moves inputs on the left to places between two places, and inputs on the right to places between
+    two others, because rounding is monotone; all sets allowed between the first two lie on one side of a number, all
+    sets allowed between the others on the other side.  So one map tells both inputs of every pair apart, whatever the
+    implementation is.  For the pairs in no block, maps that join two places with disjoint allowed sets do: an
+    implementation that none of these maps helps would give equal results there.
+
+    data: recipes, [place, exponent] each, and grids, [weight, exponent, count] each (`fpsmt.claims.blocks`); what they
+    give is computed and checked here.
+    """
+    if not isinstance(claim, Distinguishable):
+        raise EvidenceError(f"separating blocks do not speak about {claim.kind}")
+    found = in_no_block(claim.setting, [Recipe(float(y), int(e)) for y, e in data["recipes"]])
+    if found.overflow:
+        return Open(f"more than {len(found.pairs)} pairs are in no block")
+    left = not_joined(claim.setting, found.pairs, [Grid(*(int(v) for v in g)) for g in data.get("grids", [])])
+    if len(left):
+        return Open(f"{len(left)} pairs are not told apart")
+    return Holds({"inputs": found.inputs, "pairs by grids": len(found.pairs)}, (VECTOR, BALLS))
+
+
+@rule("telling maps")
+def telling_maps(claim: Claim, data: Mapping[str, Json], premises: Sequence[Claim]) -> Outcome:
+    """Executes the maps by reference and joins the two places of each: some set of joined places has no common result.
+
+    An implementation that tells x from x′ by none of them is constant on these sets.  Allowed sets are intervals, so
+    that a set without a common result has two places with disjoint ones.  For one map: its two sets are disjoint.
+
+    data: maps, a list of [w, b] in hex.
+    """
+    if not isinstance(claim, Separable):
+        raise EvidenceError(f"telling maps do not speak about {claim.kind}")
+    fmt = claim.setting.context.format
+    maps = [(read_value(fmt, w), read_value(fmt, b)) for w, b in data["maps"]]
+    found = replay_maps(claim.setting, maps, claim.x, claim.y, expect_separated=True)
+    return Holds({"maps": len(maps)}, (BALLS,)) if found.violates else Open("these maps leave an implementation")
 
 
 @rule("all maps exhausted")
 def all_maps(claim: Claim, data: Mapping[str, Json], premises: Sequence[Claim]) -> Outcome:
-    """Evaluates every pair (w, b) of finite floats at both inputs: no admissible one tells them apart.
+    """Tries every pair (w, b) of finite floats and joins the two places w⊗x⊕b and w⊗x′⊕b of every admissible map.
 
-    For formats of at most 8 bits; 16-bit formats have 4·10⁹ maps and need a lemma instead.
+    At the end each set of joined places has a result that is allowed on all of it: an implementation that is constant
+    on these sets tells x from x′ by no map.  Else some set has none; allowed sets are intervals, so two of its places
+    have no common result, and no implementation gives equal outputs along the maps between them
+    (`fpsmt.claims.pairs` says which maps need not be tried).
+
+    For formats of at most 16 bits, where no more than `MOST_MAPS` maps are left.
     """
     if not isinstance(claim, Inseparable):
         raise EvidenceError(f"exhausting maps does not speak about {claim.kind}")
     setting = claim.setting
-    if setting.context.format.bits > MAX_EXHAUSTIVE_BITS:
+    if setting.context.format.bits > MAX_BITS:
         reason = f"{setting.context.format} has too many affine maps to try them all"
         return Open(reason, "use the lemma for a constant range")
-    parameters = values(setting.context.format, finite=True)
-    w, b = parameters[:, None], parameters[None, :]
-    first, first_finite = outputs(setting, w, b, float(claim.x))
-    second, second_finite = outputs(setting, w, b, float(claim.y))
-    admissible = np.ones(first.shape, bool)
-    if setting.reading is Reading.FINITE_ON_PAIR:
-        admissible = first_finite & second_finite
-    elif setting.reading is Reading.FINITE_ON_DOMAIN:
-        for end in (setting.low, setting.high):
-            admissible &= outputs(setting, w, b, float(end))[1]
-    told_apart = admissible & (first != second)
-    if told_apart.any():
-        i, j = np.unravel_index(int(np.argmax(told_apart)), told_apart.shape)
-        return Fails({"w": float(parameters[i]).hex(), "b": float(parameters[j]).hex()})
-    return Holds({"maps": int(admissible.sum())}, (VECTOR, BALLS))
+    if maps_to_try(setting, claim.x, claim.y) > MOST_MAPS:
+        return Open(f"more than {MOST_MAPS} maps would have to be tried", "use the lemma for a constant range")
+    trial = try_all(setting, claim.x, claim.y)
+    if trial.telling is not None:
+        maps = [[w.hex, b.hex] for w, b in trial.telling]
+        return Fails({"w": maps[0][0], "b": maps[0][1]} if len(maps) == 1 else {"maps": maps})
+    return Holds({"maps": trial.admissible}, (VECTOR, BALLS))
 
 
 def constant_range_lemma(setting: Setting, x: Float, y: Float, low: Float, high: Float) -> ForAll:
@@ -105,6 +150,8 @@ def constant_on_a_range(claim: Claim, data: Mapping[str, Json], premises: Sequen
     if not isinstance(claim, Inseparable):
         raise EvidenceError(f"a constant range does not speak about {claim.kind}")
     setting, fmt = claim.setting, claim.setting.context.format
+    if not isinstance(setting.contract, ALWAYS_ALLOW_ROUNDED):
+        raise EvidenceError(f"{setting.name} need not allow the correctly rounded values")
     low, high = read_value(fmt, data["low"]), read_value(fmt, data["high"])
     lemma = constant_range_lemma(setting, claim.x, claim.y, low, high)
     if len(premises) != 2 or premises[0] != lemma:
@@ -119,3 +166,17 @@ def constant_on_a_range(claim: Claim, data: Mapping[str, Json], premises: Sequen
     ):
         raise EvidenceError("the second premise is not that the activation is constant on the range")
     return Holds({"range": f"[{low}, {high}]", "value": constant.value.decimal})
+
+
+@rule("zero weights elsewhere")
+def zero_weights_elsewhere(claim: Claim, data: Mapping[str, Json], premises: Sequence[Claim]) -> Outcome:
+    """Vectors differ in some coordinate j, and a map that tells x_j from y_j does so with zero weights at the others.
+
+    Products with a zero weight are ±0, as inputs are finite, and z ⊕ ±0 is the number z in every order; all values are
+    finite where they are in one dimension.  Premise: the claim in one dimension.
+    """
+    if not isinstance(claim, DistinguishableVectors):
+        raise EvidenceError(f"zero weights do not speak about {claim.kind}")
+    if list(premises) != [claim.scalar]:
+        raise EvidenceError("the premise is not the claim in one dimension")
+    return Holds({"dimension": claim.dimension})
