@@ -14,11 +14,16 @@ from typing import Annotated, Any
 
 import typer
 
+from fpsmt.commands.audit import audit_command
 from fpsmt.commands.check import check_command
 from fpsmt.commands.common import INTERNAL, INTERRUPTED, PROVED, REFUTED, USAGE, say, silence
+from fpsmt.commands.conditions import conditions_command
+from fpsmt.commands.distinguish import distinguish_command
 from fpsmt.commands.prove import prove_command
 from fpsmt.commands.replay import replay_command
+from fpsmt.commands.represent import represent_command
 from fpsmt.commands.reveal import reveal_command
+from fpsmt.commands.separate import separate_command
 from fpsmt.commands.stability import stability_command
 from fpsmt.commands.sum import sum_command
 from fpsmt.errors import EvidenceError, InternalError, Unsupported, UsageError
@@ -34,10 +39,18 @@ app.command("sum", context_settings={**HELP, "ignore_unknown_options": True})(su
 app.command("prove", context_settings=HELP)(prove_command)
 app.command("replay", context_settings=HELP)(replay_command)
 app.command("check", context_settings=HELP)(check_command)
+app.command("audit", context_settings=HELP)(audit_command)
 app.command("reveal", context_settings=HELP)(reveal_command)
+app.command("represent", context_settings=HELP)(represent_command)
 app.command("stability", context_settings=HELP)(stability_command)
+app.command("conditions", context_settings=HELP)(conditions_command)
+app.command("distinguish", context_settings=HELP)(distinguish_command)
+app.command("separate", context_settings=HELP)(separate_command)
 
-COMMANDS = ("prove", "sum", "replay", "check", "reveal", "stability")
+COMMANDS = (
+    "prove", "sum", "replay", "check", "audit", "reveal", "stability", "conditions", "distinguish", "separate",
+    "represent",
+)  # fmt: skip
 
 
 def _version(wanted: bool) -> None:

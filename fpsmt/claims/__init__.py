@@ -1,18 +1,28 @@
 """What can be asked: statements with text, JSON, hash and replay; and the registry of specs."""
 
 from fpsmt.claims.claim import Claim, Replay, claim_from_json
-from fpsmt.claims.distinguishability import Distinguishable, Inseparable, Reading, Setting
+from fpsmt.claims.conditions import Condition, PartFails, Windows, default_windows
+from fpsmt.claims.contracts import AllowedOutput, MeetsContract
+from fpsmt.claims.distinguishability import Distinguishable, Inseparable, Reading, Separable, Setting
 from fpsmt.claims.extremes import SumExtremes, SumWithin
 from fpsmt.claims.formulas import ForAll
 from fpsmt.claims.functions import ConstantOn
 from fpsmt.claims.gradients import GradientInvariant, GradientOutcomes, GradientProblem, gradient_formula
+from fpsmt.claims.interval_condition import IntervalCondition
 from fpsmt.claims.predictions import PredictionInvariant
+from fpsmt.claims.representation import Represents, Values
+from fpsmt.claims.separation import AlwaysSeparates, Compliant, Run, SeparationCount, SeparationPoints
 from fpsmt.claims.specs import PROOFS, SPECS, Case, Obligation, Spec, cases, proof, spec
+from fpsmt.claims.steering import AllDistinguishable, SameOutput, Steering
 from fpsmt.claims.sums import SumInvariant, SumOutcomes
+from fpsmt.claims.vectors import DistinguishableVectors
 
 __all__ = [
-    "PROOFS", "SPECS", "Case", "Claim", "ConstantOn", "Distinguishable", "ForAll", "GradientInvariant",
-    "GradientOutcomes", "GradientProblem", "Inseparable", "Obligation", "PredictionInvariant", "Reading", "Replay",
-    "Setting", "Spec", "SumExtremes", "SumInvariant", "SumOutcomes", "SumWithin", "cases", "claim_from_json",
+    "PROOFS", "SPECS", "AllDistinguishable", "AllowedOutput", "AlwaysSeparates", "Case", "Claim", "Compliant",
+    "Condition", "ConstantOn", "Distinguishable", "DistinguishableVectors", "ForAll", "GradientInvariant",
+    "GradientOutcomes", "GradientProblem", "Inseparable", "IntervalCondition", "MeetsContract", "Obligation",
+    "PartFails", "PredictionInvariant", "Reading", "Replay", "Represents", "Run", "SameOutput", "Separable",
+    "SeparationCount", "SeparationPoints", "Setting", "Spec", "Steering", "SumExtremes", "SumInvariant",
+    "SumOutcomes", "SumWithin", "Values", "Windows", "cases", "claim_from_json", "default_windows",
     "gradient_formula", "proof", "spec",
 ]  # fmt: skip

@@ -53,17 +53,19 @@ from numpy.typing import ArrayLike, NDArray
 
 from fpsmt.errors import Unsupported, UsageError
 from fpsmt.floats import Context, Float, Format, Mode, Overflow, Subnormals, from_ordinal, pow2, round_real, ulp, zero
-from fpsmt.floats.vector import arithmetic, decode, embeds, encode, round_array, to_floats, values
+from fpsmt.floats.vector import arithmetic, decode, embeds, encode, from_ordinals, round_array, to_floats, values
 from fpsmt.functions import (
     Clamped,
     Contract,
     CorrectlyRounded,
     Function,
+    Implementation,
     Piecewise,
     Table,
     WithinError,
     WithinFloats,
     WithinUlps,
+    allowed_arrays,
     correctly_rounded_array,
     enclose,
     range_on,
@@ -84,6 +86,7 @@ Interval = tuple[Array, Array]  #: (low, high); (−inf, +inf) says nothing
 MOST_LEAVES = 12  #: above this, the table over subsets is not tried
 MOST_SPLITS = 30_000_000  #: splits × sums × inputs that the table over subsets may visit in one node
 MOST_FIXED_TREES = 32  #: a family of fixed trees with more (places of the bias) is treated as any trees
+MOST_BITS = 16  #: of an input format whose values between two ends may be listed
 BLOCK = 1 << 20  #: leaves × sums × inputs held at a time
 
 
@@ -549,7 +552,7 @@ def _allowed_on(
         x = x[(x >= float(low)) & (x <= float(high))]
         return _hull(to_floats(fmt, decode(fmt, np.array(contract.outputs)[encode(low.format, x).astype(np.intp)])))
     if not isinstance(contract, CorrectlyRounded | WithinFloats | WithinUlps | WithinError):
-        raise Unsupported(f"bounds do not know contracts of class {type(contract).__name__}")
+        return _allowed_at_all(Implementation(function, contract), ctx, low, high)
     try:
         near = range_on(function, ctx, low, high)
     except (UsageError, Unsupported):  # it leaves the domain, overflows to NaN, or meets a pole
@@ -569,6 +572,19 @@ def _allowed_on(
         distance = contract.error
     ends = [farthest(ctx, a - distance, -1), farthest(ctx, b + distance, 1), *near]
     return _hull([*ends, round_real(ctx, a), round_real(ctx, b)])
+
+
+def _allowed_at_all(use: Implementation, ctx: Context, low: Float, high: Float) -> tuple[Float, Float] | None:
+    """The same for any contract, from its results at every input between: a point, or a format of at most 16 bits."""
+    if low.format.bits > MOST_BITS and low.ordinal != high.ordinal:
+        raise Unsupported(f"bounds do not know the contract of {use.text} on intervals of {low.format}")
+    x = from_ordinals(low.format, np.arange(low.ordinal, high.ordinal + 1))
+    if low.ordinal <= 0 <= high.ordinal:
+        x = np.append(x, -0.0)
+    least, most = allowed_arrays(use, ctx, x, low.format)
+    if np.isnan(least).any() or np.isnan(most).any():
+        return None
+    return _hull(to_floats(ctx.format, [float(least.min()), float(most.max())]))
 
 
 def _hull(ends: list[Float]) -> tuple[Float, Float] | None:

@@ -1,5 +1,19 @@
 """The rules of the kernel, a file for each subject.  Importing this package registers them all."""
 
-from fpsmt.kernel.rules import extremes, formulas, functions, gradients, predictions, separation, sums
+from fpsmt.kernel.rules import (
+    conditions,
+    contracts,
+    extremes,
+    formulas,
+    functions,
+    gradients,
+    predictions,
+    representation,
+    separation,
+    separation_points,
+    sums,
+    witness,
+)
 
-__all__ = ["extremes", "formulas", "functions", "gradients", "predictions", "separation", "sums"]
+__all__ = ["conditions", "contracts", "extremes", "formulas", "functions", "gradients", "predictions", "representation",
+           "separation", "separation_points", "sums", "witness"]  # fmt: skip

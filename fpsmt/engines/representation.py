@@ -1,0 +1,127 @@
+"""Networks with the values of a table: constructions tried in turn, each verified; or a pair that prevents them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import numpy as np
+
+from fpsmt import kernel
+from fpsmt.claims.distinguishability import Distinguishable, Inseparable, Reading, Setting
+from fpsmt.claims.representation import Represents, Values
+from fpsmt.constructions.centred import centred
+from fpsmt.constructions.conjunction import conjunction
+from fpsmt.constructions.shape import Shape
+from fpsmt.constructions.sparse import Layer, SparseNetwork
+from fpsmt.constructions.windows import bounded_windows, identity_windows
+from fpsmt.engines.decide import decide
+from fpsmt.engines.engine import Options, engine
+from fpsmt.errors import Unsupported, UsageError
+from fpsmt.floats import Context, Float, equal
+from fpsmt.floats.vector import Carriers, to_floats
+from fpsmt.functions import Implementation
+from fpsmt.kernel import Proved, Refuted, Unknown, Verdict
+
+Construction = Callable[[Shape, Carriers, Carriers], tuple[Layer, ...]]
+
+CONSTRUCTIONS: dict[str, Construction] = {
+    "conjunction": conjunction,
+    "centred": centred,
+    "identity windows": identity_windows,
+    "bounded windows": bounded_windows,
+}
+
+
+@engine("indicators", Represents)
+def indicators(claim: Represents, options: Options) -> Verdict:
+    """The network's last hidden layer is nearly everywhere zero, for every order of its sums."""
+    return kernel.apply("representation by indicators", claim)
+
+
+@dataclass(frozen=True)
+class Representation:
+    """A network and its proof; or none, with the verdict that says why.
+
+    `verdict` is `Proved` about the network; `Refuted` about the domain, with a pair of inputs of different values that
+    no map tells apart; or `Unknown`.
+    """
+
+    network: SparseNetwork | None
+    verdict: Verdict
+    construction: str
+    reasons: tuple[str, ...]
+
+
+def represent(
+    ctx: Context, implementation: Implementation, table: Values, options: Options | None = None
+) -> Representation:
+    """A network over the context that returns the table's values, whatever the order of its sums.
+
+    >>> from fpsmt.claims import Values
+    >>> from fpsmt.floats import context, float8_e4m3
+    >>> from fpsmt.functions import implementation_named
+    >>> table = Values(float8_e4m3, [[-1.0], [0.0], [0.5], [240.0]], [[3.0], [float("inf")], [0.0], [0.001953125]])
+    >>> found = represent(context("float8_e4m3"), implementation_named("relu"), table)
+    >>> found.verdict.name, len(found.network.layers)
+    ('proved', 3)
+    """
+    options = options or Options()
+    if ctx.format != table.format:
+        raise UsageError(f"the table is in {table.format}, and the network in {ctx.format}")
+    shape = Shape(ctx, implementation)
+    reasons: list[str] = []
+    for name, construction in CONSTRUCTIONS.items():
+        options.report(f"{name}: {len(table)} inputs")
+        try:
+            layers = construction(shape, table.points, table.values)
+        except Unsupported as reason:
+            reasons.append(f"{name}: {reason}")
+            continue
+        network = SparseNetwork(ctx, table.inputs, implementation, layers)
+        options.report(f"verifying {network.text}")
+        verdict = decide(Represents(network, table), options, only="indicators")
+        if isinstance(verdict, Proved):
+            return Representation(network, verdict, name, tuple(reasons))
+        why = verdict.reason if isinstance(verdict, Unknown) else f"wrong at {verdict.replay.lines[0]}"
+        reasons.append(f"{name}: {why}")
+    refusal = impossible(ctx, implementation, table, options)
+    if refusal is not None:
+        return Representation(None, refusal, "", tuple(reasons))
+    empty = SparseNetwork(ctx, table.inputs, implementation, (_nothing(table),))
+    return Representation(None, Unknown(Represents(empty, table), "; ".join(reasons)), "", tuple(reasons))
+
+
+def _nothing(table: Values) -> Layer:
+    outputs = table.values.shape[1]
+    none = np.zeros(0, np.int64)
+    return Layer(np.zeros(outputs + 1, np.int64), none, np.zeros(0), np.zeros(outputs))
+
+
+def impossible(ctx: Context, implementation: Implementation, table: Values, options: Options) -> Refuted | None:
+    """Lemma 2: two inputs of different values that no first layer of finite sums tells apart; one input only.
+
+    The maps are those that are finite on the interval of the table's inputs.
+    """
+    if table.inputs != 1 or len(table) < 2:
+        return None
+    order = np.argsort(table.points[:, 0])
+    xs = to_floats(table.format, table.points[order, 0])
+    setting = Setting(
+        implementation.function, ctx, xs[0], xs[-1], Reading.FINITE_ON_DOMAIN, implementation.contract
+    )
+    verdict = decide(Distinguishable(setting), options)
+    if not isinstance(verdict, Refuted):
+        return None
+    pair = [premise.claim for premise in verdict.premises if isinstance(premise.claim, Inseparable)]
+    if not pair:
+        return None
+    rows = [_row(xs, pair[0].x), _row(xs, pair[0].y)]
+    if None in rows:
+        return None
+    first, second = (table.values[order[row]] for row in rows if row is not None)
+    return None if np.array_equal(first, second) else verdict
+
+
+def _row(xs: list[Float], x: Float) -> int | None:
+    return next((i for i, y in enumerate(xs) if equal(x, y)), None)

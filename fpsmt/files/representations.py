@@ -1,0 +1,154 @@
+"""Tables x → f(x) from CSV and numpy files, and representations in files."""
+
+from __future__ import annotations
+
+import csv
+import json
+import math
+import zipfile
+from fractions import Fraction
+from itertools import pairwise
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from fpsmt.claims.representation import Values
+from fpsmt.constructions.sparse import SparseNetwork, network_from_data
+from fpsmt.errors import UsageError
+from fpsmt.files.arrays import load_array
+from fpsmt.floats import Format, exactly, nearest, read_number
+from fpsmt.functions import Function, Implementation, Table
+from fpsmt.networks import save_arrays
+
+MAX_BYTES = 1 << 28
+MAX_ROWS = 1 << 20
+MOST_DENSE = 1 << 20  #: weights of a network that is written as an ordinary one
+
+
+def read_table(path: str, fmt: Format, outputs: int = 1) -> Values:
+    """A table from rows x₁, …, x_d, f₁, …: a CSV file, a .npy array, or a .npz with arrays points and values.
+
+    Every number must be a value of the format.  A first line of a CSV file without numbers is a header.
+    """
+    if path.endswith(".npz"):
+        points, values = _npz(path)
+    else:
+        rows = load_array(Path(path)) if path.endswith(".npy") else _csv(path, fmt)
+        if rows.ndim != 2 or rows.shape[1] <= outputs:
+            raise UsageError(f"{path}: rows of {outputs + 1} numbers or more are needed: inputs, then {outputs} values")
+        points, values = rows[:, :-outputs], rows[:, -outputs:]
+    if len(points) > MAX_ROWS:
+        raise UsageError(f"{path} has {len(points)} rows: at most {MAX_ROWS} are read")
+    try:
+        return Values(fmt, np.asarray(points, float), np.asarray(values, float))
+    except UsageError as error:
+        raise UsageError(f"{path}: {error}") from None
+
+
+def _npz(path: str) -> tuple[Any, Any]:
+    try:
+        if Path(path).stat().st_size > MAX_BYTES:
+            raise UsageError(f"{path} is larger than {MAX_BYTES >> 20} MiB")
+        with np.load(path, allow_pickle=False) as arrays:
+            if not {"points", "values"} <= set(arrays.files):
+                raise UsageError(f"{path} has the arrays {', '.join(arrays.files)}: points and values are needed")
+            points, values = arrays["points"], arrays["values"]
+    except (OSError, ValueError, zipfile.BadZipFile) as error:
+        raise UsageError(f"{path} cannot be read: {error}") from None
+    points = points[:, None] if points.ndim == 1 else points
+    return points, values[:, None] if values.ndim == 1 else values
+
+
+def _csv(path: str, fmt: Format) -> Any:
+    try:
+        if Path(path).stat().st_size > MAX_BYTES:
+            raise UsageError(f"{path} is larger than {MAX_BYTES >> 20} MiB")
+        with open(path, encoding="utf-8", newline="") as file:
+            lines = [row for row in csv.reader(file) if row and any(cell.strip() for cell in row)]
+    except FileNotFoundError:
+        raise UsageError(f"{path}: no such file") from None
+    except (OSError, UnicodeDecodeError, csv.Error) as error:
+        raise UsageError(f"{path} cannot be read: {error}") from None
+    if lines and not _is_number(lines[0][0]):
+        lines = lines[1:]
+    if not lines:
+        raise UsageError(f"{path} has no rows of numbers")
+    width = len(lines[0])
+    rows = np.empty((len(lines), width))
+    for i, cells in enumerate(lines):
+        if len(cells) != width:
+            raise UsageError(f"{path}, row {i + 1}: {len(cells)} numbers, and the first row has {width}")
+        for j, cell in enumerate(cells):
+            rows[i, j] = _value(cell, fmt, f"{path}, row {i + 1}, column {j + 1}")
+    return rows
+
+
+def _is_number(cell: str) -> bool:
+    try:
+        read_number(cell.strip())
+    except UsageError:
+        return False
+    return True
+
+
+def _value(cell: str, fmt: Format, where: str) -> float:
+    try:
+        number = read_number(cell.strip())
+    except UsageError as error:
+        raise UsageError(f"{where}: {error}") from None
+    if isinstance(number, Fraction):
+        value = nearest(fmt, number) if abs(number) <= fmt.largest else None
+        if value is None or value.fraction != number:
+            hint = "its range ends before" if value is None else f"the nearest is {value} = {value.hex}"
+            raise UsageError(f"{where}: {cell.strip()} is not a value of {fmt}: {hint}")
+        return float(value)
+    if math.isinf(number):
+        exactly(fmt, number)
+    return float(number)
+
+
+def read_implementation(path: str, function: Function, fmt: Format) -> Implementation:
+    """An implementation from a table: a .npy array with the code of the output at each code of the format."""
+    array = load_array(Path(path))
+    if array.dtype.kind not in "ui" or array.shape != (1 << fmt.bits,):
+        raise UsageError(
+            f"{path} holds {array.dtype} of shape {array.shape}: an implementation is an array of {1 << fmt.bits} "
+            f"codes of {fmt}, the output at each code"
+        )
+    if array.min() < 0 or array.max() >= 1 << fmt.bits:
+        raise UsageError(f"{path} holds a number that is not a code of {fmt}")
+    return Implementation(function, Table(fmt, fmt, tuple(int(code) for code in array)))
+
+
+def save_representation(network: SparseNetwork, path: str) -> str:
+    """Writes the network and says in which form: an ordinary one for all commands when it is small (.npz), else JSON.
+
+    A name that ends in .json always gets the sparse form.
+    """
+    sizes = [network.inputs, *(layer.size for layer in network.layers)]
+    dense = sum(a * b for a, b in pairwise(sizes))
+    try:
+        if not path.endswith(".json") and dense <= MOST_DENSE:
+            save_arrays(network.materialised(), path)
+            return "ordinary"
+        with open(path, "w", encoding="utf-8") as file:
+            json.dump(network.to_json(), file)
+    except OSError as error:
+        raise UsageError(f"{path} cannot be written: {error.strerror or error}") from None
+    return "sparse"
+
+
+def load_representation(path: str) -> SparseNetwork:
+    """Reads the sparse form."""
+    try:
+        if Path(path).stat().st_size > 8 * MAX_BYTES:
+            raise UsageError(f"{path} is too large")
+        with open(path, encoding="utf-8") as file:
+            return network_from_data(json.load(file))
+    except FileNotFoundError:
+        raise UsageError(f"{path}: no such file") from None
+    except (OSError, ValueError) as error:
+        if isinstance(error, UsageError):
+            raise
+        raise UsageError(f"{path} is not a representation: {error}") from None
