@@ -117,7 +117,7 @@ def _replay(record: Record) -> tuple[list[Run], list[str]]:
     runs = [_run(record, claim, bits, schedule) for bits, schedule in record.schedules(claim)]
     runs += [_end(record, claim, *end) for end in record.ends(claim)]
     pair = _far_apart(runs)
-    runs = [replace(run, tree=()) if run in pair else run for run in runs]
+    runs = [replace(run, tree=()) if any(run is one for one in pair) else run for run in runs]
     lines = _side_by_side(record.name, *pair)
     if record.verdict == "refuted":
         runs.append(_counterexample(record, claim, show=not runs))

@@ -80,9 +80,9 @@ def side_by_side_lines(
         ran = nodes(problem, tree)
         lines = [*cast_note(problem, tree)]
         if len(ran) <= most:
-            lines += _item_lines(problem, whole(ran, marks))
+            lines += _item_lines(problem, whole(ran, marks), most)
         else:
-            lines += _item_lines(problem, path(ran, marks))
+            lines += _item_lines(problem, path(ran, marks), most)
             lines.append(_path_note(len(marks)))
         columns.append([title or f"{problem.evaluate(tree).decimal}:", *(INDENT + line for line in lines)])
     one, two = columns
@@ -99,7 +99,7 @@ def _path_note(marked: int) -> str:
     return f"(the path to {which} where they part)" if marked else "(they are one tree)"
 
 
-def _item_lines(problem: Sum, items: Sequence[Item], most: int = 400) -> list[str]:
+def _item_lines(problem: Sum, items: Sequence[Item], most: int) -> list[str]:
     """A line for each thing drawn, children indented below their parent; at most so many, then how many are left."""
     names = term_names(problem)
     lines: list[str] = []

@@ -83,7 +83,7 @@ def test_replay_of_a_prediction_shows_where_it_parts(fpsmt: Fpsmt, more: int) ->
     network = Network.sequential(float32, len(row), [([row], [-1.5]), "relu", ([[1], [0]], [0, 0.25])])
     claim = PredictionInvariant(network, (tuple(exactly(float32, 1) for _ in row),), execution())
     trees = [left_fold(range(len(row) + 1)), left_fold([(0, ((1, 2), 3)), *range(4, len(row) + 1)])]
-    refuted = kernel.refute(claim, counterexample(0, tuple({("affine1", 0): tree} for tree in trees)))
+    refuted = kernel.refute(claim, counterexample(0, ({("affine1", 0): trees[0]}, {("affine1", 0): trees[1]})))
     write_result(Path("r.json"), {"command": "decide", **kernel.verdict_to_json(refuted)})
     ran = fpsmt("replay", "r.json")
     assert ran.code == 0

@@ -153,6 +153,13 @@ def test_large_trees_show_a_path() -> None:
     assert any("a subtree of" in tip for tip in cut) and any("nodes of the path are left out" in tip for tip in cut)
 
 
+def test_large_trees_are_whole_when_asked_for() -> None:
+    n = 300
+    problem = Sum(context("float16"), f16(*[1] * n))
+    lines = side_by_side_lines(problem, left_fold(range(n)), left_fold(range(n)[::-1]), most=10**6, width=80)
+    assert len(lines) == 2 * (2 * n - 1) + 3
+
+
 @pytest.mark.parametrize("n", range(2, 16))
 def test_a_path_accounts_for_every_term(n: int) -> None:
     """Leaves, cut subtrees and one term for each node left out of a running sum are all the terms."""
@@ -187,7 +194,8 @@ def test_view() -> None:
         show_outcomes(decide(SumInvariant(THREE)))
 
 
-def test_least_and_greatest() -> None:
+def test_least_and_greatest(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("COLUMNS", "80")
     four = show_outcomes(Sum(context("float16"), f16(*[32000] * 4, *[-32000] * 4)))
     assert [str(four.values[k]) for k in four.far_apart or ()] == ["-inf", "inf"]
     lines = four.trees()
