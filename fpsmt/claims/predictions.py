@@ -15,13 +15,16 @@ from fpsmt.claims.sums import value_from_json, value_to_json
 from fpsmt.errors import UsageError
 from fpsmt.floats import Float, less
 from fpsmt.floats.values import ulp
+from fpsmt.floats.vector import to_floats
 from fpsmt.networks.executions import Execution
-from fpsmt.networks.interpreter import ActivationOutputs, Executions, Schedules, Trace, run
+from fpsmt.networks.interpreter import ActivationOutputs, Executions, Schedules, Trace, execution_of, run
 from fpsmt.networks.networks import Network
 from fpsmt.networks.nodes import Activation, Affine
-from fpsmt.networks.trees import Tree, render, steps, tree_from_json, tree_text
+from fpsmt.networks.outcomes import Sum
+from fpsmt.networks.trees import Tree, partings, render, steps, tree_from_json, tree_text
 
 MOST_SHOWN = 24  #: terms of a sum whose tree is shown in a replay
+MARK = "<-- the trees part here"
 
 
 def predicted(outputs: Sequence[Float]) -> int | None:
@@ -129,6 +132,23 @@ class OverExecutions(Claim):
     def _runs(self, counterexample: Json) -> tuple[int, Trace, Trace]:
         index, (first, second), outputs = self.read_counterexample(counterexample)
         return index, self.execute(index, first, outputs[0]), self.execute(index, second, outputs[1])
+
+    def first_parting(self, counterexample: Json) -> tuple[Sum, Tree, Tree] | None:
+        """The first sum that has two results in the two executions, and how it ran in each; None when no sum has (then
+        activations, or nothing, differ first)."""
+        _, one, two = self._runs(counterexample)
+        place = _parted(self.network, one, two)
+        if place is None or not isinstance(self.network.node(place[0]), Affine):
+            return None
+        name, i = place
+        node = self.network.node(name)
+        assert isinstance(node, Affine)
+        columns = node.columns(i)
+        weights = to_floats(node.formats[0], node.weights[i][columns])
+        terms = tuple((w, one.values[node.source][j]) for w, j in zip(weights, columns.tolist(), strict=True))
+        bias = None if node.bias is None else to_floats(node.formats[1], node.bias[i : i + 1])[0]
+        problem = Sum(node.context, terms, bias, execution_of(self.executions, name))
+        return problem, one.sums[place].tree, two.sums[place].tree
 
     def read_counterexample(
         self, data: Json
@@ -305,17 +325,28 @@ def counterexample(
     return data
 
 
-def _parting(network: Network, one: Trace, two: Trace) -> list[str]:
-    """Where two runs first differ, with the trees of that sum when it is short."""
+def _parted(network: Network, one: Trace, two: Trace) -> tuple[str, int] | None:
+    """The first node and element that differ between two runs."""
     for node in network.nodes:
         for i, (a, b) in enumerate(zip(one.values[node.name], two.values[node.name], strict=True)):
-            if a == b:
-                continue
-            lines = [f"they first part at {node.name}[{i}]: {a!r} under s, {b!r} under t"]
-            if isinstance(node, Affine) and len(steps(one.sums[node.name, i].tree)) <= 2 * MOST_SHOWN:
-                terms = [f"w{j}·x{j}" for j in node.columns(i).tolist()] + ["bias"]
-                for name, trace in (("s", one.sums[node.name, i]), ("t", two.sums[node.name, i])):
-                    lines.append(f"under {name}:")
-                    lines += ["  " + line for line in render(trace.tree, trace.values, terms).splitlines()]
-            return lines
-    return ["they have the same values everywhere"]
+            if a != b:
+                return node.name, i
+    return None
+
+
+def _parting(network: Network, one: Trace, two: Trace) -> list[str]:
+    """Where two runs first differ, with the trees of that sum when it is short."""
+    place = _parted(network, one, two)
+    if place is None:
+        return ["they have the same values everywhere"]
+    name, i = place
+    node = network.node(name)
+    lines = [f"they first part at {name}[{i}]: {one.values[name][i]!r} under s, {two.values[name][i]!r} under t"]
+    if isinstance(node, Affine) and len(steps(one.sums[place].tree)) <= 2 * MOST_SHOWN:
+        terms = [f"w{j}·x{j}" for j in node.columns(i).tolist()] + ["bias"]
+        sums = one.sums[place], two.sums[place]
+        for execution, trace, marks in zip("st", sums, partings(sums[0].tree, sums[1].tree), strict=True):
+            labels = [f"{x}   {MARK}" if k in marks else x for k, x in enumerate(trace.values)]
+            lines.append(f"under {execution}:")
+            lines += ["  " + line for line in render(trace.tree, labels, terms).splitlines()]
+    return lines

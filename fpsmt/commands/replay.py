@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import time
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from itertools import takewhile
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -26,15 +27,20 @@ from fpsmt.errors import FpsmtError, UsageError
 if TYPE_CHECKING:
     from fpsmt.claims import Claim
     from fpsmt.files.results import Record
+    from fpsmt.floats import Float
+    from fpsmt.networks.outcomes import Sum
+    from fpsmt.networks.trees import Tree
 
 
 @dataclass(frozen=True)
 class Run:
-    """One execution: whether it came out as stored, and lines about it."""
+    """One execution: whether it came out as stored, lines about it, its tree as lines; the sum and its schedule."""
 
     name: str
     reproduced: bool
     lines: tuple[str, ...]
+    tree: tuple[str, ...] = ()
+    sum: tuple[Sum, Tree] | None = None
 
 
 def replay_command(
@@ -57,13 +63,16 @@ def replay_command(
     start = time.monotonic()
     data, records = read_records(Path(result))
     runs: list[Run] = []
+    compared: list[str] = []
     late = False
     with Progress("replaying") as progress:
         try:
             with time_limit(timeout):
                 for record in records:
                     progress.update(f"replaying {record.name}, {len(runs)} runs done")
-                    runs += _replay(record)
+                    some, lines = _replay(record)
+                    runs += some
+                    compared += lines
         except TimeLimit:
             late = True
     if not runs and not late:
@@ -80,13 +89,17 @@ def replay_command(
             **({"reason": reason} if late else {}),
             "seconds": round(time.monotonic() - start, 4),
             "evidence": None,
-            "result": {"runs": [{"name": r.name, "reproduced": r.reproduced, "lines": r.lines} for r in runs]},
+            "result": {
+                "runs": [{"name": r.name, "reproduced": r.reproduced, "lines": [*r.lines, *r.tree]} for r in runs],
+                "compared": compared,
+            },
         }
     )
     printer = saver.printer
     printer(f"replay {good} of {len(runs)} reproduced")
     for run in runs:
-        printer("", f"{run.name}: {'reproduced' if run.reproduced else 'NOT REPRODUCED'}", *run.lines)
+        printer("", f"{run.name}: {'reproduced' if run.reproduced else 'NOT REPRODUCED'}", *run.lines, *run.tree)
+    printer(*compared)
     if bad:
         say(f"{len(runs) - good} of {len(runs)} executions of {result} are not reproduced")
         return INTERNAL
@@ -96,19 +109,63 @@ def replay_command(
     return PROVED
 
 
-def _replay(record: Record) -> list[Run]:
+def _replay(record: Record) -> tuple[list[Run], list[str]]:
+    """What a record's executions give, and where the least and the greatest of them part."""
     if record.verdict not in ("proved", "refuted"):
-        return []
+        return [], []
     claim = record.claim()
     runs = [_run(record, claim, bits, schedule) for bits, schedule in record.schedules(claim)]
     runs += [_end(record, claim, *end) for end in record.ends(claim)]
+    pair = _far_apart(runs)
+    runs = [replace(run, tree=()) if any(run is one for one in pair) else run for run in runs]
+    lines = _side_by_side(record.name, *pair)
     if record.verdict == "refuted":
         runs.append(_counterexample(record, claim, show=not runs))
-    return runs
+        lines = lines or _prediction(record, claim)
+    return runs, lines
+
+
+def _far_apart(runs: list[Run]) -> list[Run]:
+    """Of the runs of one sum two whose results differ: the least and the greatest of many; or none."""
+    found: dict[Float, Run] = {}
+    for run in runs:
+        if run.sum is not None:
+            found.setdefault(run.sum[0].evaluate(run.sum[1]), run)
+    numbers = sorted((x for x in found if not x.is_nan), key=lambda x: x.ordinal)
+    ends = [*numbers[:1], *(numbers[1:][-1:] or [x for x in found if x.is_nan])]
+    pair = [found[x] for x in ends]
+    return pair if len(pair) == 2 and len({run.sum[0] for run in pair if run.sum}) == 1 else []
+
+
+def _side_by_side(name: str, *pair: Run) -> list[str]:
+    from fpsmt.display.trees import side_by_side_lines
+
+    sums = [run.sum for run in pair if run.sum is not None]
+    if not sums:
+        return []
+    lines = side_by_side_lines(sums[0][0], sums[0][1], sums[1][1])
+    return ["", f"{name}, where two schedules part:", *(f"  {line}".rstrip() for line in lines)]
+
+
+def _prediction(record: Record, claim: Claim) -> list[str]:
+    """Where the two executions of a network part."""
+    from fpsmt.claims.predictions import OverExecutions
+    from fpsmt.display.trees import side_by_side_lines
+
+    if not isinstance(claim, OverExecutions):
+        return []
+    try:
+        found = claim.first_parting(record.data["counterexample"])
+    except FpsmtError:  # `_counterexample` has said so
+        return []
+    if found is None:
+        return []
+    head = f"{record.name}, the first sum with two results:"
+    return ["", head, *(f"  {line}".rstrip() for line in side_by_side_lines(*found, titles=("under s:", "under t:")))]
 
 
 def _counterexample(record: Record, claim: Claim, show: bool) -> Run:
-    """The whole counterexample by reference: does it violate the claim?"""
+    """The whole counterexample by reference: does it violate the claim?  (The trees under s and t: `_prediction`.)"""
     try:
         replay = claim.replay(record.data["counterexample"])
     except FpsmtError as error:
@@ -116,7 +173,7 @@ def _counterexample(record: Record, claim: Claim, show: bool) -> Run:
     except (KeyError, TypeError, ValueError, IndexError, AttributeError) as error:
         raise UsageError(f"{record.name}: the counterexample cannot be read: {error!r}") from None
     said = f"  it {'violates' if replay.violates else 'does not violate'} {claim.text}"
-    lines = [f"  {line}" for line in replay.lines] if show else []
+    lines = [f"  {line}" for line in takewhile(lambda line: line != "under s:", replay.lines)] if show else []
     return Run(f"{record.name}, counterexample", replay.violates, (*lines, said))
 
 
@@ -140,7 +197,9 @@ def _run(record: Record, claim: Any, bits: str | None, schedule: Any) -> Run:
     return Run(
         f"{record.name}, result {value.decimal}",
         reproduced,
-        (*opinions, f"  {lines[0]}", *(f"  {line}" for line in shown)),
+        (*opinions, f"  {lines[0]}"),
+        tuple(f"  {line}" for line in shown),
+        (claim.problem, tree),
     )
 
 
@@ -159,10 +218,12 @@ def _end(record: Record, claim: Any, end: str, bits: str | None, how: Any) -> Ru
             return Run(name, good, (f"  stored     {bits}", f"  again      {value.bits}", *(f"  {x}" for x in lines)))
         value, lines = claim.reaches(end, how)
         inputs = read_inputs(claim.problem, how)
-        second, opinion = second_opinion(inputs, tree_from_json(how["schedule"]))
+        tree = tree_from_json(how["schedule"])
+        second, opinion = second_opinion(inputs, tree)
     except FpsmtError as error:
         return Run(name, False, (f"  {error}",))
     except (KeyError, TypeError, ValueError, AttributeError) as error:
         raise UsageError(f"{record.name}: a schedule cannot be read: {error!r}") from None
     opinions = (f"  reference  {value.bits}", f"  again      {second.bits} ({opinion})")
-    return Run(f"{name} {value.decimal}", value == second, (*opinions, *(f"  {line}" for line in lines)))
+    shown = tuple(f"  {line}" for line in lines)
+    return Run(f"{name} {value.decimal}", value == second, (*opinions, *shown[:1]), shown[1:], (inputs, tree))

@@ -30,6 +30,7 @@ from fpsmt.commands.common import (
 from fpsmt.errors import Unsupported, UsageError
 
 if TYPE_CHECKING:
+    from fpsmt.commands.plots import Drawing
     from fpsmt.floats import Context, Float, Format
     from fpsmt.networks.executions import Execution
     from fpsmt.networks.outcomes import Sum
@@ -40,7 +41,7 @@ NARROWER = "narrow --order, or ask for fewer terms"
 LARGE = 4096  #: terms above which arrays are not turned into single values
 OPTIONS = [
     "--format", "--order", "--fma", "--accumulator", "--products", "--bias", "--bias-place", "--dot", "--file",
-    "--exact", "--extremes", "--trees", "--json", "--timeout", "--jobs", "--out", "--no-save", "--help",
+    "--exact", "--extremes", "--trees", "--plot", "--json", "--timeout", "--jobs", "--out", "--no-save", "--help",
 ]  # fmt: skip
 
 
@@ -75,6 +76,10 @@ def sum_command(
     ] = False,
     exact: Annotated[bool, typer.Option("--exact", help="Refuse numbers that are not values of the format.")] = False,
     trees: Annotated[bool, typer.Option("--trees", help="Draw the tree of every outcome, whole.")] = False,
+    plot: Annotated[
+        str | None,
+        typer.Option(metavar="FILE", help="Plot the results: FILE.svg, FILE.html (with two trees), or - here."),
+    ] = None,
     json_to: JsonOption = None,
     timeout: TimeoutOption = 60.0,
     jobs: Annotated[int | None, typer.Option("--jobs", metavar="N", help="Accepted; one process is used.")] = None,
@@ -93,10 +98,13 @@ def sum_command(
       fpsmt sum --format float16 --order sequential 32000 32000 -32000
       fpsmt sum --format float32 --fma any --dot 1,0x1.0008p0 -0x1.001p0,0x1.0008p0
     """
+    from fpsmt.commands.plots import Drawing
     from fpsmt.commands.sum_far import run_bracket
     from fpsmt.networks.outcomes import Sum
 
     check_limits(timeout, jobs)
+    drawing = Drawing(trees, plot)
+    drawing.check()
     start = time.monotonic()
     terms = list(values or [])
     for word in terms:
@@ -118,8 +126,10 @@ def sum_command(
             say("note: --products has no effect on a sum without products; use --dot")
     saver = Saver.of("sum", json_to, out, no_save)
     if not isinstance(problem, Sum):
-        return run_bracket(problem, saver, timeout, lambda why, what: _unknown(problem, saver, start, why, what))
-    return _run(problem, saver, timeout, trees, extremes)
+        return run_bracket(
+            problem, saver, timeout, drawing, lambda why, what: _unknown(problem, saver, start, why, what)
+        )
+    return _run(problem, saver, timeout, drawing, extremes)
 
 
 def _context(option: str, text: str) -> Context:
@@ -255,7 +265,7 @@ class _Reader:
 # -- the answer ---------------------------------------------------------------------------------------------
 
 
-def _run(problem: Sum, saver: Saver, timeout: float, trees: bool, extremes: bool) -> int:
+def _run(problem: Sum, saver: Saver, timeout: float, drawing: Drawing, extremes: bool) -> int:
     """The set of outcomes; else the exact extremes; else a bracket.  The first two get a third of the time each."""
     from fpsmt.commands.sum_far import rehearse, run_bracket, run_extremes
     from fpsmt.display.outcomes import FEW, SHORT_TREE, OutcomesView, show_outcomes
@@ -278,7 +288,7 @@ def _run(problem: Sum, saver: Saver, timeout: float, trees: bool, extremes: bool
         except Unsupported as error:
             why = str(error)
     if proved is None:
-        code = run_extremes(problem, saver, timeout / 3, why)
+        code = run_extremes(problem, saver, timeout / 3, drawing, why)
         if code is not None:
             return code
         try:
@@ -286,7 +296,7 @@ def _run(problem: Sum, saver: Saver, timeout: float, trees: bool, extremes: bool
         except Unsupported as error:
             return _unknown(problem, saver, start, str(error), NARROWER)
         left = max(timeout - (time.monotonic() - start), 0.1)
-        return run_bracket(packed, saver, left, lambda why, what: _unknown(problem, saver, start, why, what))
+        return run_bracket(packed, saver, left, drawing, lambda why, what: _unknown(problem, saver, start, why, what))
     view: OutcomesView = show_outcomes(proved)
     data = {
         "command": "sum",
@@ -303,8 +313,10 @@ def _run(problem: Sum, saver: Saver, timeout: float, trees: bool, extremes: bool
     saver.report(data)
     printer = saver.printer
     printer(view.machine_line, _count(view) + ": " + problem.text, *view.table())
-    if trees or len(view.outcomes) <= FEW:
-        printer(*view.trees(10**6 if trees else SHORT_TREE))
+    if drawing.trees or len(view.outcomes) <= FEW:
+        printer(*view.trees(10**6 if drawing.trees else SHORT_TREE))
+    pair = view.far_apart
+    drawing.save(proved, saver, pair and (problem, view.outcomes[pair[0]][1], view.outcomes[pair[1]][1]))
     _save(problem, saver, view, proved.claim.hash, data)
     return PROVED
 

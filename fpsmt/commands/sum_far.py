@@ -13,6 +13,7 @@ from fpsmt.commands.common import PROVED, UNKNOWN, Saver, TimeLimit, say, time_l
 from fpsmt.errors import Unsupported, UsageError
 
 if TYPE_CHECKING:
+    from fpsmt.commands.plots import Drawing
     from fpsmt.floats import Float
     from fpsmt.networks.outcomes import Sum
     from fpsmt.networks.packed import PackedSum
@@ -46,8 +47,8 @@ def rehearse(problem: Sum, solve: Callable[[Sum], Any]) -> None:
             solve(replace(problem, terms=few))
 
 
-def run_extremes(problem: Sum, saver: Saver, timeout: float, why: str = "") -> int | None:
-    """Reports the exact extremes; None, after saying why, when they are out of reach."""
+def run_extremes(problem: Sum, saver: Saver, timeout: float, drawing: Drawing, why: str = "") -> int | None:
+    """Reports the exact extremes, with their trees if asked to; None, after saying why, when they are out of reach."""
     from fpsmt.display.progress import Progress
     from fpsmt.engines.extremes import extremes
 
@@ -65,11 +66,12 @@ def run_extremes(problem: Sum, saver: Saver, timeout: float, why: str = "") -> i
     except Unsupported as error:
         say(str(error))
         return None
-    _report_extremes(problem, proved, saver, start)
+    _report_extremes(problem, proved, saver, start, drawing)
     return PROVED
 
 
-def _report_extremes(problem: Sum, proved: Any, saver: Saver, start: float) -> None:
+def _report_extremes(problem: Sum, proved: Any, saver: Saver, start: float, drawing: Drawing) -> None:
+    from fpsmt.display.trees import side_by_side_lines
     from fpsmt.files.reproduce import script
     from fpsmt.kernel import verdict_to_json
     from fpsmt.networks.trees import tree_from_json, tree_text
@@ -100,14 +102,20 @@ def _report_extremes(problem: Sum, proved: Any, saver: Saver, start: float) -> N
         shown = text if len(text) <= LONG_TREE else text[: LONG_TREE - 3] + "..."
         lines.append(f"  {end:<4} {ends[end].decimal} = {ends[end].hex} = {ends[end].bits}  {shown}")
     lines.append(f"{seconds:.2f} s, {_memory()}, {found['splits']} splits of the terms")
+    pair = (problem, trees["low"], trees["high"]) if {"low", "high"} <= trees.keys() else None
+    if drawing.trees and pair is not None:
+        lines += ["", *side_by_side_lines(*pair)]
     saver.printer(*lines)
+    drawing.save(proved, saver, pair)
     path = saver.save(proved.claim.hash, data)
     if path is not None:
         text = script(problem, [(ends[end], tree) for end, tree in trees.items()], data["claim"]["text"])
         saver.save_script(path.with_suffix(".py"), text, "both ends")
 
 
-def run_bracket(problem: PackedSum, saver: Saver, timeout: float, timed_out: Callable[[str, str], int]) -> int:
+def run_bracket(
+    problem: PackedSum, saver: Saver, timeout: float, drawing: Drawing, timed_out: Callable[[str, str], int]
+) -> int:
     """Reports bounds for every schedule and the farthest results found; `timed_out(reason, next step)` reports that
     the time was too short."""
     from fpsmt.display.progress import Progress
@@ -119,7 +127,9 @@ def run_bracket(problem: PackedSum, saver: Saver, timeout: float, timed_out: Cal
             found = bracket(problem, deadline=start + min(SEARCH, timeout / 3))
     except TimeLimit:
         return timed_out("the time limit was passed", "raise --timeout")
-    return _report_bracket(problem, found, saver, start)
+    code = _report_bracket(problem, found, saver, start)
+    drawing.save(found, saver)
+    return code
 
 
 def _report_bracket(problem: PackedSum, found: Any, saver: Saver, start: float) -> int:

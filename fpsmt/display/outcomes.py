@@ -9,7 +9,7 @@ from html import escape
 from typing import TYPE_CHECKING
 
 from fpsmt.display.tables import cut, text_table
-from fpsmt.display.trees import MAX_LEAVES, tree_lines, tree_svg
+from fpsmt.display.trees import MAX_LEAVES, side_by_side, side_by_side_lines, tree_lines, tree_svg
 from fpsmt.errors import UsageError
 from fpsmt.floats import Float
 from fpsmt.networks.outcomes import Sum
@@ -48,6 +48,14 @@ class OutcomesView:
         return tuple(value for value, _ in self.outcomes)
 
     @property
+    def far_apart(self) -> tuple[int, int] | None:
+        """Where the least and the greatest outcome are; NaN stands for a missing one; None of a single outcome."""
+        if len(self.outcomes) < 2:
+            return None
+        last = len(self.outcomes) - 1
+        return 0, last - (last > 1 and self.outcomes[last][0].is_nan)
+
+    @property
     def machine_line(self) -> str:
         """``outcomes exact N v1 v2 …``, ascending, NaN last; Python's ``float`` reads the values exactly (hex floats
         where they are not float64 values)."""
@@ -62,10 +70,16 @@ class OutcomesView:
         return text_table(["value", "hex", "bits", "sign exponent fraction", "schedule"], rows)
 
     def trees(self, most: int = SHORT_TREE) -> list[str]:
-        """One tree for each outcome, with the value at each node, at most `most` lines each."""
+        """One tree for each outcome, with the value at each node, at most `most` lines each: those of the least and the
+        greatest outcome side by side where the terminal is wide, with the nodes where they part."""
         lines: list[str] = []
-        for value, tree in self.outcomes:
-            lines += ["", f"{value.decimal}:", *("  " + line for line in tree_lines(self.problem, tree, most))]
+        pair = self.far_apart
+        if pair is not None:
+            least, greatest = (self.outcomes[k][1] for k in pair)
+            lines += ["", *side_by_side_lines(self.problem, least, greatest, most)]
+        for k, (value, tree) in enumerate(self.outcomes):
+            if k not in (pair or ()):
+                lines += ["", f"{value.decimal}:", *("  " + line for line in tree_lines(self.problem, tree, most))]
         return lines
 
     def __str__(self) -> str:
@@ -78,21 +92,28 @@ class OutcomesView:
     __repr__ = __str__
 
     def _repr_html_(self) -> str:
-        drawn = len(self.outcomes) <= FEW and self.problem.n < MAX_LEAVES
+        few = len(self.outcomes) <= FEW
+        pair = self.far_apart or ()
         rows = []
-        for value, tree in self.outcomes:
+        for k, (value, tree) in enumerate(self.outcomes):
             cells = [value.decimal, value.hex, value.bits, cut(tree_text(tree), SCHEDULE_WIDTH)]
             row = "".join(f'<td style="text-align:left"><code>{escape(cell)}</code></td>' for cell in cells)
             rows.append(f"<tr>{row}</tr>")
-            if drawn:
-                svg = tree_svg(self.problem, tree)
-                rows.append(f'<tr><td colspan="4" style="text-align:left">{svg}</td></tr>')
+            if few and k not in pair and self.problem.n < MAX_LEAVES:
+                rows.append(_wide_row(tree_svg(self.problem, tree)))
+        if few and pair:
+            rows.append(_wide_row("the least and the greatest, and where they part:"))
+            rows.append(_wide_row(side_by_side(self.problem, *(self.outcomes[k][1] for k in pair))))
         head = "".join(f'<th style="text-align:left">{name}</th>' for name in ("value", "hex", "bits", "schedule"))
         count = "1 outcome" if len(self.outcomes) == 1 else f"{len(self.outcomes)} outcomes"
         return (
             f"<div><b>{count}</b> {escape(self.problem.text)}"
             f"<table><thead><tr>{head}</tr></thead><tbody>{''.join(rows)}</tbody></table></div>"
         )
+
+
+def _wide_row(html: str) -> str:
+    return f'<tr><td colspan="4" style="text-align:left">{html}</td></tr>'
 
 
 def show_outcomes(proved: Verdict | Sum) -> OutcomesView:

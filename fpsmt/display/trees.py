@@ -2,108 +2,30 @@
 
 from __future__ import annotations
 
+import shutil
 from collections.abc import Sequence
-from dataclasses import dataclass
-from fractions import Fraction
 from html import escape
 
+from fpsmt.display.outline import (
+    EXACT,
+    INEXACT,
+    INVALID,
+    OVERFLOW,
+    SPECIAL,
+    Item,
+    fraction_text,
+    nodes,
+    path,
+    term_names,
+    whole,
+)
 from fpsmt.errors import UsageError
-from fpsmt.floats import Float
 from fpsmt.networks.outcomes import Sum
-from fpsmt.networks.sums import evaluate_tree
-from fpsmt.networks.trees import Step, Tree, render, steps
+from fpsmt.networks.trees import Tree, partings
 
-MAX_LEAVES = 64  #: of a tree that is drawn
-
-EXACT, INEXACT, OVERFLOW, INVALID, SPECIAL = "exact", "inexact", "overflow", "invalid", "special"
-
-
-@dataclass(frozen=True)
-class Node:
-    """One step of a tree as it ran.
-
-    `value` is None for a product that was not rounded on its own.  `error` is value − exact result of the node from
-    its operands as they were, when both are finite.  `kind`: ``exact``; ``inexact``; ``overflow``, the exact
-    result is finite and beyond the format's range; ``invalid``, NaN from operands that are not NaN; ``special``,
-    an operand was infinite or NaN already.
-    """
-
-    step: Step
-    value: Float | None
-    error: Fraction | None
-    kind: str
-
-    @property
-    def remark(self) -> str:
-        """What rounding did, in a few words; empty where it did nothing."""
-        if self.kind == INEXACT and self.error is not None and self.value is not None:
-            ulps = self.error / self.value.ulp
-            return f"error {fraction_text(self.error)}, {fraction_text(ulps)} ulp"
-        return "" if self.kind in (EXACT, SPECIAL) else self.kind
-
-
-def fraction_text(x: Fraction) -> str:
-    """A short decimal; with ``~`` in front when it is not exact.
-
-    >>> fraction_text(Fraction(-1, 4)), fraction_text(Fraction(1, 3)), fraction_text(Fraction(-64))
-    ('-0.25', '~0.333333', '-64')
-    """
-    if x.denominator == 1 and abs(x) < 10**9:
-        return str(x)
-    try:
-        text = f"{float(x):.6g}"
-    except OverflowError:
-        return f"~2^{x.numerator.bit_length() - x.denominator.bit_length()}"
-    if x != 0 and float(x) == 0:
-        return f"~2^{x.numerator.bit_length() - x.denominator.bit_length()}"
-    return text if Fraction(text) == x else "~" + text
-
-
-def nodes(problem: Sum, tree: Tree) -> list[Node]:
-    """What happened at each step of the tree, in the order of `trees.steps`.
-
-    >>> from fpsmt.floats import context, exactly, float16
-    >>> ones = tuple(exactly(float16, v) for v in (2048, 1, 1))
-    >>> [node.remark for node in nodes(Sum(context("float16"), ones), ((0, 1), 2))]
-    ['', '', 'error -1, -0.5 ulp', '', 'error -1, -0.5 ulp']
-    """
-    trace = evaluate_tree(problem.context, tree, problem.terms, problem.bias, problem.execution)
-    program = steps(tree)
-    leaves: list[tuple[Float, ...]] = [term if isinstance(term, tuple) else (term,) for term in problem.terms]
-    if problem.bias is not None:
-        leaves.append((problem.bias,))
-    parts: list[tuple[Float, ...]] = []  # the exact result of a step as what the parent adds: a value, or two factors
-    out: list[Node] = []
-    for step, value in zip(program, trace.values, strict=True):
-        operands = [leaves[step.left]] if step.op == "leaf" else [parts[step.left], parts[step.right]]
-        out.append(_node(step, value, operands))
-        parts.append(operands[0] if value is None else (value,))
-    return out
-
-
-def _node(step: Step, value: Float | None, operands: Sequence[tuple[Float, ...]]) -> Node:
-    if value is None:
-        return Node(step, None, None, EXACT)
-    factors = [x for part in operands for x in part]
-    if not all(x.is_finite for x in factors):
-        invalid = value.is_nan and not any(x.is_nan for x in factors)
-        return Node(step, value, None, INVALID if invalid else SPECIAL)
-    exact = Fraction(0)
-    for part in operands:
-        product = Fraction(1)
-        for x in part:
-            product *= x.fraction
-        exact += product
-    error = value.fraction - exact if value.is_finite else None
-    if error is None or (error != 0 and abs(exact) > value.format.largest):
-        return Node(step, value, error, OVERFLOW)
-    return Node(step, value, error, EXACT if error == 0 else INEXACT)
-
-
-def term_names(problem: Sum) -> list[str]:
-    """What the leaves are called: the terms, the bias last."""
-    names = [f"{t[0]}·{t[1]}" if isinstance(t, tuple) else str(t) for t in problem.terms]
-    return names if problem.bias is None else [*names, f"bias {problem.bias}"]
+MAX_LEAVES = 64  #: of a tree that is drawn whole
+MARK = "<-- they part here"
+INDENT, GAP = "  ", 4
 
 
 def tree_lines(problem: Sum, tree: Tree, most: int = 400) -> list[str]:
@@ -118,12 +40,7 @@ def tree_lines(problem: Sum, tree: Tree, most: int = 400) -> list[str]:
     |   `-- 1.0
     `-- 1.0
     """
-    labels: list[str | None] = []
-    for node in nodes(problem, tree):
-        remark = f"   ({node.remark})" if node.remark else ""
-        plain = node.step.op == "leaf" and not problem.is_dot and not remark
-        labels.append(None if node.value is None or plain else f"{node.value}{remark}")
-    return [*cast_note(problem, tree), *render(tree, labels, term_names(problem), most).splitlines()]
+    return [*cast_note(problem, tree), *_item_lines(problem, whole(nodes(problem, tree)), most)]
 
 
 def cast_note(problem: Sum, tree: Tree) -> list[str]:
@@ -133,9 +50,88 @@ def cast_note(problem: Sum, tree: Tree) -> list[str]:
     return [f"result {problem.evaluate(tree)}, the root rounded to {problem.context}"]
 
 
+def side_by_side_lines(
+    problem: Sum,
+    left: Tree,
+    right: Tree,
+    most: int = 2 * MAX_LEAVES - 1,
+    titles: tuple[str, str] | None = None,
+    width: int | None = None,
+) -> list[str]:
+    """Two trees of one sum, with the nodes where they part marked (`trees.partings`); in two columns if these fit into
+    the width (of the terminal), else one below the other.
+
+    Of a tree with more than `most` nodes only the path to one marked node is shown: ``N terms`` is a subtree that
+    adds N terms, with its value.  Titles are by default the results.
+
+    >>> from fpsmt.floats import context, exactly, float16
+    >>> ones = tuple(exactly(float16, v) for v in (2048, 1, 1))
+    >>> two = side_by_side_lines(Sum(context("float16"), ones), ((0, 1), 2), (0, (1, 2)), width=100)
+    >>> print("\\n".join(two))
+    2048.0:                                                         2050.0:
+      + = 2048.0   (error -1, -0.5 ulp)                               + = 2050.0
+      |-- + = 2048.0   (error -1, -0.5 ulp)   <-- they part here      |-- 2048.0
+      |   |-- 2048.0                                                  `-- + = 2.0   <-- they part here
+      |   `-- 1.0                                                         |-- 1.0
+      `-- 1.0                                                             `-- 1.0
+    """
+    columns = []
+    for tree, marks, title in zip((left, right), partings(left, right), titles or (None, None), strict=True):
+        ran = nodes(problem, tree)
+        lines = [*cast_note(problem, tree)]
+        if len(ran) <= most:
+            lines += _item_lines(problem, whole(ran, marks), most)
+        else:
+            lines += _item_lines(problem, path(ran, marks), most)
+            lines.append(_path_note(len(marks)))
+        columns.append([title or f"{problem.evaluate(tree).decimal}:", *(INDENT + line for line in lines)])
+    one, two = columns
+    wide = max(map(len, one)) + GAP
+    if wide + max(map(len, two)) > (width or shutil.get_terminal_size().columns):
+        return [*one, "", *two]
+    rows = max(len(one), len(two))
+    one, two = (column + [""] * (rows - len(column)) for column in (one, two))
+    return [(a.ljust(wide) + b).rstrip() for a, b in zip(one, two, strict=True)]
+
+
+def _path_note(marked: int) -> str:
+    which = "the node" if marked == 1 else f"one of {marked} nodes"
+    return f"(the path to {which} where they part)" if marked else "(they are one tree)"
+
+
+def _item_lines(problem: Sum, items: Sequence[Item], most: int) -> list[str]:
+    """A line for each thing drawn, children indented below their parent; at most so many, then how many are left."""
+    names = term_names(problem)
+    lines: list[str] = []
+    todo: list[tuple[int, str, str]] = [(len(items) - 1, "", "")]
+    while todo and len(lines) < most:
+        k, first, rest = todo.pop()
+        item = items[k]
+        lines.append(first + _item_text(item, names, problem.is_dot))
+        for place, child in reversed(list(enumerate(item.children))):
+            last = place == len(item.children) - 1
+            todo.append((child, rest + ("`-- " if last else "|-- "), rest + ("    " if last else "|   ")))
+    if len(lines) < len(items):
+        lines.append(f"... {len(items) - len(lines)} more nodes")
+    return lines
+
+
+def _item_text(item: Item, names: Sequence[str], dot: bool) -> str:
+    node = item.node
+    if node is None:
+        return f"... {item.cut} nodes ..."
+    if item.cut:
+        return f"{item.cut} terms = {node.value}"
+    remark = f"   ({node.remark})" if node.remark else ""
+    name = names[node.step.left] if node.is_leaf else {"add": "+"}.get(node.step.op, node.step.op)
+    plain = node.value is None or (node.is_leaf and not dot and not remark)
+    return name + ("" if plain else f" = {node.value}{remark}") + (f"   {MARK}" if item.parts else "")
+
+
 # -- SVG ----------------------------------------------------------------------------------------------------
 
 _COLOURS = {EXACT: "#1a7f37", INEXACT: "#b07d00", OVERFLOW: "#cf222e", INVALID: "#cf222e", SPECIAL: "#57606a"}
+_PARTING, _GREY = "#8250df", "#57606a"
 _ROW, _TOP, _CHAR = 58, 30, 6.6
 
 
@@ -146,16 +142,35 @@ def tree_svg(problem: Sum, tree: Tree, title: str = "") -> str:
     that are not rounded on their own.  Each node has a tooltip with decimal, hex and bits.  Trees of more than
     `MAX_LEAVES` leaves are a usage error: print them with `tree_lines`.
     """
-    width, height, body = _drawing(problem, tree)
+    ran = nodes(problem, tree)
+    if len(ran) > 2 * MAX_LEAVES - 1:
+        raise UsageError(f"a tree of {(len(ran) + 1) // 2} leaves is too large to draw: print it with tree_lines")
+    width, height, body = _drawing(problem, tree, whole(ran))
     return _svg(width, height, title or f"summation tree with result {problem.evaluate(tree)}", body)
 
 
 def side_by_side(problem: Sum, left: Tree, right: Tree) -> str:
-    """Two trees of one sum in one SVG element, for comparing two executions."""
-    one, two = _drawing(problem, left), _drawing(problem, right)
-    body = f'{one[2]}<g transform="translate({one[0] + 24:.0f} 0)">{two[2]}</g>'
+    """Two trees of one sum in one SVG element, for comparing two executions.
+
+    The nodes where they part (`trees.partings`) have a violet frame.  Of trees with more than `MAX_LEAVES` leaves only
+    the path to one of these is drawn; a subtree that is cut off has its value and its number of terms.
+    """
+    drawings = []
+    notes = []
+    for tree, marks in zip((left, right), partings(left, right), strict=True):
+        ran = nodes(problem, tree)
+        small = len(ran) <= 2 * MAX_LEAVES - 1
+        drawings.append(_drawing(problem, tree, whole(ran, marks) if small else path(ran, marks)))
+        notes.append("" if small else _path_note(len(marks)))
+    one, two = drawings
+    at = max(one[0], len(notes[0]) * _CHAR) + 24
+    height = max(one[1], two[1])
+    body = f'{one[2]}<g transform="translate({at:.0f} 0)">{two[2]}</g>'
+    legend = "the same tree, up to commuting" if not any(partings(left, right)) else "violet: where the two trees part"
+    for x, y, text in ((4.0, height + 14, notes[0]), (at, height + 14, notes[1]), (4.0, height + 30, legend)):
+        body += f'<text x="{x:.0f}" y="{y:.0f}" fill="{_PARTING if text == legend else _GREY}">{text}</text>'
     title = f"two summation trees with results {problem.evaluate(left)} and {problem.evaluate(right)}"
-    return _svg(one[0] + 24 + two[0], max(one[1], two[1]), title, body)
+    return _svg(at + max(two[0], len(notes[1]) * _CHAR, 220.0 - at), height + 38, title, body)
 
 
 def _svg(width: float, height: float, title: str, body: str) -> str:
@@ -166,33 +181,29 @@ def _svg(width: float, height: float, title: str, body: str) -> str:
     )
 
 
-def _drawing(problem: Sum, tree: Tree) -> tuple[float, float, str]:
-    ran = nodes(problem, tree)
-    if (len(ran) + 1) // 2 > MAX_LEAVES:
-        raise UsageError(f"a tree of {(len(ran) + 1) // 2} leaves is too large to draw: print it with tree_lines")
+def _drawing(problem: Sum, tree: Tree, items: Sequence[Item]) -> tuple[float, float, str]:
     names = term_names(problem)
-    captions = [_captions(node, names) for node in ran]
+    captions = [_captions(item, names) for item in items]
     step = max(len(line) for lines in captions for line in lines) * _CHAR + 16
     x: list[float] = []
-    y = [0] * len(ran)
+    y = [0] * len(items)
     leaves = 0
-    for node in ran:
-        if node.step.op == "leaf":
+    for item in items:
+        if not item.children:
             x.append((leaves + 0.5) * step)
             leaves += 1
         else:
-            x.append((x[node.step.left] + x[node.step.right]) / 2)
-    for k in range(len(ran) - 1, -1, -1):
-        if ran[k].step.op != "leaf":
-            y[ran[k].step.left] = y[ran[k].step.right] = y[k] + 1
+            x.append(sum(x[c] for c in item.children) / len(item.children))
+    for k in range(len(items) - 1, -1, -1):
+        for child in items[k].children:
+            y[child] = y[k] + 1
     edges, boxes = [], []
-    for k, node in enumerate(ran):
-        if node.step.op != "leaf":
-            edges += [
-                f'<line x1="{x[k]:.1f}" y1="{_TOP + _ROW * y[k]}" x2="{x[c]:.1f}" y2="{_TOP + _ROW * y[c]}"/>'
-                for c in node.step[1:]
-            ]
-        boxes.append(_box(node, captions[k], x[k], _TOP + _ROW * y[k]))
+    for k, item in enumerate(items):
+        edges += [
+            f'<line x1="{x[k]:.1f}" y1="{_TOP + _ROW * y[k]}" x2="{x[c]:.1f}" y2="{_TOP + _ROW * y[c]}"/>'
+            for c in item.children
+        ]
+        boxes.append(_box(item, captions[k], x[k], _TOP + _ROW * y[k]))
     for line in cast_note(problem, tree):
         text = f'<text x="{x[-1]:.1f}" y="14" text-anchor="middle" fill="currentColor">{escape(line)}</text>'
         boxes.append(text)
@@ -200,9 +211,14 @@ def _drawing(problem: Sum, tree: Tree) -> tuple[float, float, str]:
     return leaves * step, _TOP + _ROW * (max(y) + 1) - 10, lines + "".join(boxes)
 
 
-def _captions(node: Node, names: Sequence[str]) -> list[str]:
-    """The lines at a node: its value, or its term; then what rounding did."""
-    if node.step.op == "leaf":
+def _captions(item: Item, names: Sequence[str]) -> list[str]:
+    """The lines at a node: its value, or its term; then what rounding did, or what is left out."""
+    node = item.node
+    if node is None:
+        return [f"{item.cut} nodes"]
+    if item.cut:
+        return [str(node.value), f"{item.cut} terms"]
+    if node.is_leaf:
         name = names[node.step.left]
         text = name if node.value is None or name == str(node.value) else f"{name} = {node.value}"
     else:
@@ -213,20 +229,36 @@ def _captions(node: Node, names: Sequence[str]) -> list[str]:
     return [text, note] if note else [text]
 
 
-def _box(node: Node, captions: list[str], x: float, y: float) -> str:
-    colour = _COLOURS[node.kind]
+def _box(item: Item, captions: list[str], x: float, y: float) -> str:
+    node = item.node
+    drawn = node is not None and not item.cut
+    kind = node.kind if node is not None and drawn else "cut"
+    colour = _COLOURS.get(kind, _GREY)
     width = len(captions[0]) * _CHAR + 10
-    dashed = ' stroke-dasharray="3 2"' if node.value is None else ""
-    strong = "2" if node.kind in (OVERFLOW, INVALID, INEXACT) else "1"
-    tip = "not rounded on its own" if node.value is None else f"{node.value!r} {node.value.bit_string}"
-    if node.remark:
-        tip += f"; {node.remark}"
-    note = ""
+    dashed = ' stroke-dasharray="3 2"' if node is None or node.value is None else ""
+    strong = "2" if kind in (OVERFLOW, INVALID, INEXACT) else "1"
+    frame = note = ""
+    if item.parts:
+        frame = (
+            f'<rect x="{x - width / 2 - 4:.1f}" y="{y - 14}" width="{width + 8:.1f}" height="28" rx="7" '
+            f'fill="{_PARTING}" fill-opacity="0.15" stroke="{_PARTING}" stroke-width="2"/>'
+        )
     if len(captions) > 1:
-        note = f'<text x="{x:.1f}" y="{y + 22}" text-anchor="middle" fill="{colour}">{escape(captions[1])}</text>'
+        below = y + (26 if item.parts else 22)
+        note = f'<text x="{x:.1f}" y="{below}" text-anchor="middle" fill="{colour}">{escape(captions[1])}</text>'
     return (
-        f'<g class="{node.kind}"><title>{escape(tip)}</title>'
+        f'<g class="{kind}{" parting" if item.parts else ""}"><title>{escape(_tip(item))}</title>{frame}'
         f'<rect x="{x - width / 2:.1f}" y="{y - 10}" width="{width:.1f}" height="20" rx="4" fill="white" '
         f'stroke="{colour}" stroke-width="{strong}"{dashed}/>'
         f'<text x="{x:.1f}" y="{y + 4}" text-anchor="middle" fill="#1f2328">{escape(captions[0])}</text>{note}</g>'
     )
+
+
+def _tip(item: Item) -> str:
+    node = item.node
+    if node is None:
+        return f"{item.cut} nodes of the path are left out"
+    tip = "not rounded on its own" if node.value is None else f"{node.value!r} {node.value.bit_string}"
+    if item.cut:
+        return f"{tip}; a subtree of {item.cut} terms"
+    return tip + (f"; {node.remark}" if node.remark else "") + ("; the two trees part here" if item.parts else "")

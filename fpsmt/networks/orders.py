@@ -289,7 +289,7 @@ class RightToLeft(FixedOrder):
 
 @dataclass(frozen=True)
 class Pairwise(FixedOrder):
-    """The tree of ``numpy.sum`` on a contiguous array (or contiguous rows).
+    """The tree of ``numpy.sum`` on a contiguous array, or along the fast axis (more: `numpy_sums`).
 
     Fewer than 8 terms are summed left to right.  Up to 128, eight interleaved running sums r₀…r₇ are combined
     as ((r₀+r₁)+(r₂+r₃))+((r₄+r₅)+(r₆+r₇)), then the n mod 8 terms left over are added one by one.  Longer arrays

@@ -199,6 +199,39 @@ def same_tree(a: Tree, b: Tree) -> bool:
     return steps(canonical(a)) == steps(canonical(b))
 
 
+def partings(a: Tree, b: Tree) -> tuple[list[int], list[int]]:
+    """Where two trees over the same leaves part: the nodes of each that the other has not, though it has both children.
+
+    They are positions in ``steps(a)`` and in ``steps(b)``, ascending; none when the trees are the same.  Subtrees are
+    the same when they are equal up to commuting, fused nodes included: then they have the same value.
+
+    >>> partings(((0, 1), 2), (2, (1, 0))), partings(((0, 1), 2), ((0, 2), 1)), partings((0, 1), ("fma", 1, 0))
+    (([], []), ([2], [2]), ([2], [2]))
+    """
+    names: dict[Any, int] = {}  # of subtrees: their leaf, or what they add, by name
+    programs = steps(a), steps(b)
+    named: list[list[int]] = []
+    for program in programs:
+        own: list[int] = []
+        for op, left, right in program:
+            key: Any = left
+            if op != "leaf":
+                x, y = own[left], own[right]
+                key = (op, x, y) if op == "fma" or x < y else (op, y, x)
+            own.append(names.setdefault(key, len(names)))
+        named.append(own)
+    common = set(named[0]) & set(named[1])
+    first, second = (
+        [
+            k
+            for k, (op, left, right) in enumerate(program)
+            if op != "leaf" and own[k] not in common and own[left] in common and own[right] in common
+        ]
+        for program, own in zip(programs, named, strict=True)
+    )
+    return first, second
+
+
 # -- text and JSON ----------------------------------------------------------------------------------------
 
 

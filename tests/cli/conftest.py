@@ -32,6 +32,7 @@ Fpsmt = Callable[..., Ran]
 def fpsmt(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]) -> Fpsmt:
     """Runs a command in an empty folder."""
     monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("COLUMNS", "80")
 
     def run(*arguments: str) -> Ran:
         capfd.readouterr()

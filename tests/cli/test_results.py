@@ -11,11 +11,15 @@ from typing import Any
 import pytest
 
 from fpsmt import kernel
-from fpsmt.claims import SumInvariant, SumOutcomes
+from fpsmt.claims import PredictionInvariant, SumInvariant, SumOutcomes
+from fpsmt.claims.predictions import counterexample
+from fpsmt.display.trees import MARK
 from fpsmt.engines import decide
-from fpsmt.floats import context, exactly, float16
+from fpsmt.floats import context, exactly, float16, float32
 from fpsmt.kernel import read_result, verdict_to_json, write_result
+from fpsmt.networks import Network, execution
 from fpsmt.networks.outcomes import Sum
+from fpsmt.networks.trees import left_fold
 from tests.cli.conftest import Fpsmt
 
 THREE = Sum(context("float16"), tuple(exactly(float16, v) for v in (2048, 1, 1)))
@@ -48,23 +52,46 @@ def test_replay(fpsmt: Fpsmt, saved: dict[str, Any]) -> None:
         "  reference  0x6800\n"
         "  again      0x6800 (numpy float16)\n"
         "  ((0+1)+2) = <float16 2048.0 = 0x1p+11 = 0x6800>\n"
-        "  + = 2048.0   (error -1, -0.5 ulp)\n"
-        "  |-- + = 2048.0   (error -1, -0.5 ulp)\n"
-        "  |   |-- 2048.0\n"
-        "  |   `-- 1.0\n"
-        "  `-- 1.0\n"
         "\n"
         "sum, result 2050.0: reproduced\n"
         "  stored     0x6801\n"
         "  reference  0x6801\n"
         "  again      0x6801 (numpy float16)\n"
         "  (0+(1+2)) = <float16 2050.0 = 0x1.004p+11 = 0x6801>\n"
-        "  + = 2050.0\n"
-        "  |-- 2048.0\n"
-        "  `-- + = 2.0\n"
-        "      |-- 1.0\n"
-        "      `-- 1.0\n"
+        "\n"
+        "sum, where two schedules part:\n"
+        "  2048.0:\n"
+        "    + = 2048.0   (error -1, -0.5 ulp)\n"
+        "    |-- + = 2048.0   (error -1, -0.5 ulp)   <-- they part here\n"
+        "    |   |-- 2048.0\n"
+        "    |   `-- 1.0\n"
+        "    `-- 1.0\n"
+        "\n"
+        "  2050.0:\n"
+        "    + = 2050.0\n"
+        "    |-- 2048.0\n"
+        "    `-- + = 2.0   <-- they part here\n"
+        "        |-- 1.0\n"
+        "        `-- 1.0\n"
     )
+
+
+@pytest.mark.parametrize("more", [0, 120])
+def test_replay_of_a_prediction_shows_where_it_parts(fpsmt: Fpsmt, more: int) -> None:
+    """Both trees with the value and the error at each node; of a large sum the path to where they part."""
+    row = [2.0**24, 1, 1, -(2.0**24), *[0.0] * more]
+    network = Network.sequential(float32, len(row), [([row], [-1.5]), "relu", ([[1], [0]], [0, 0.25])])
+    claim = PredictionInvariant(network, (tuple(exactly(float32, 1) for _ in row),), execution())
+    trees = [left_fold(range(len(row) + 1)), left_fold([(0, ((1, 2), 3)), *range(4, len(row) + 1)])]
+    refuted = kernel.refute(claim, counterexample(0, ({("affine1", 0): trees[0]}, {("affine1", 0): trees[1]})))
+    write_result(Path("r.json"), {"command": "decide", **kernel.verdict_to_json(refuted)})
+    ran = fpsmt("replay", "r.json")
+    assert ran.code == 0
+    shown = ran.out[ran.out.index("the first sum with two results:") :]
+    assert shown.count(MARK) == 2 and "  under s:" in shown and "  under t:" in shown
+    assert "error -1, -0.5 ulp" in shown
+    assert ran.out.count("under s:") == 2 and len(shown.splitlines()) < 60
+    assert ("nodes ..." in shown) == bool(more)
 
 
 def test_check(fpsmt: Fpsmt, saved: dict[str, Any]) -> None:

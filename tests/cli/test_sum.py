@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
+from xml.etree import ElementTree
 
 import ml_dtypes
 import numpy as np
@@ -81,7 +82,7 @@ def test_text(fpsmt: Fpsmt) -> None:
         "\n"
         "2048.0:\n"
         "  + = 2048.0   (error -1, -0.5 ulp)\n"
-        "  |-- + = 2048.0   (error -1, -0.5 ulp)\n"
+        "  |-- + = 2048.0   (error -1, -0.5 ulp)   <-- they part here\n"
         "  |   |-- 2048.0\n"
         "  |   `-- 1.0\n"
         "  `-- 1.0\n"
@@ -89,7 +90,7 @@ def test_text(fpsmt: Fpsmt) -> None:
         "2050.0:\n"
         "  + = 2050.0\n"
         "  |-- 2048.0\n"
-        "  `-- + = 2.0\n"
+        "  `-- + = 2.0   <-- they part here\n"
         "      |-- 1.0\n"
         "      `-- 1.0\n"
     )
@@ -204,3 +205,38 @@ def test_deep_trees(fpsmt: Fpsmt, tmp_path: Path) -> None:
     (file,) = (tmp_path / "fpsmt-results").glob("*.json")
     assert fpsmt("replay", str(file)).first == "replay 1 of 1 reproduced"
     assert fpsmt("check", str(file)).code == 0
+
+
+THREE = ["sum", "--no-save", "--format", "float16", "2048", "1", "1"]
+
+
+def test_plots(fpsmt: Fpsmt, tmp_path: Path) -> None:
+    for extra in ([], ["--extremes"]):
+        ran = fpsmt(*THREE, *extra, "--plot", "p.svg")
+        assert (ran.code, ran.err) == (0, "fpsmt: saved p.svg\n")
+        assert ElementTree.fromstring(Path("p.svg").read_text(encoding="utf-8")).tag.endswith("svg")
+        assert fpsmt(*THREE, *extra, "--plot", "p.html").code == 0
+        page = Path("p.html").read_text(encoding="utf-8")
+        assert page.startswith("<!DOCTYPE html>") and page.count("<svg") == 2 and page.count(" parting") == 2
+    assert "a sample: 1000 random schedules" in fpsmt(*THREE, "--plot", "-").out
+    data = fpsmt(*THREE, "--plot", "-", "--json", "-").out
+    assert json.loads(data)["verdict"] == "proved"
+
+
+def test_plot_of_a_bracket(fpsmt: Fpsmt) -> None:
+    terms = [str(1 + k / 64) for k in range(40)]
+    ran = fpsmt("sum", "--no-save", "--format", "float16", "--extremes", "--timeout", "3", "--plot", "-", *terms)
+    assert "a bracket: every result is in [" in ran.out and "reached [" in ran.out
+
+
+@pytest.mark.parametrize(("name", "message"), [
+    ("p.png", "name a file that ends in .svg or .html, or - for the terminal"), ("no/p.svg", "no is no folder"),
+])  # fmt: skip
+def test_plots_that_cannot_be_written(fpsmt: Fpsmt, name: str, message: str) -> None:
+    ran = fpsmt(*THREE, "--plot", name)
+    assert ran.code == 2 and message in ran.err and ran.out == ""
+
+
+def test_extremes_with_trees(fpsmt: Fpsmt) -> None:
+    assert fpsmt(*THREE, "--extremes", "--trees").out.count("<-- they part here") == 2
+    assert "<--" not in fpsmt(*THREE, "--extremes").out

@@ -9,14 +9,16 @@ import pytest
 
 from fpsmt.claims import SumInvariant
 from fpsmt.display.outcomes import show_outcomes
-from fpsmt.display.trees import fraction_text, nodes, side_by_side, tree_lines, tree_svg
+from fpsmt.display.outline import NEAR, fraction_text, nodes, path
+from fpsmt.display.trees import MARK, side_by_side, side_by_side_lines, tree_lines, tree_svg
 from fpsmt.engines import decide
 from fpsmt.engines.sums import outcomes
 from fpsmt.errors import UsageError
 from fpsmt.floats import Float, context, exactly, float16, float32, pow2
 from fpsmt.networks import execution
+from fpsmt.networks.orders import PAIRWISE
 from fpsmt.networks.outcomes import Sum
-from fpsmt.networks.trees import left_fold
+from fpsmt.networks.trees import left_fold, partings
 
 SVG = "{http://www.w3.org/2000/svg}"
 
@@ -90,7 +92,85 @@ def test_two_trees() -> None:
     root = ElementTree.fromstring(side_by_side(THREE, ((0, 1), 2), (0, (1, 2))))
     assert root.findtext(f"{SVG}title") == "two summation trees with results 2048.0 and 2050.0"
     assert len([g for g in root.iter(f"{SVG}g") if g.get("class")]) == 10
-    assert [t.text for t in root.iter(f"{SVG}text")].count("error -1") == 2
+    texts = [t.text for t in root.iter(f"{SVG}text")]
+    assert texts.count("error -1") == 2
+    assert "violet: where the two trees part" in texts
+    marked = [g for g in root.iter(f"{SVG}g") if "parting" in (g.get("class") or "")]
+    assert [(g.get("class"), g.findtext(f"{SVG}text")) for g in marked] == [
+        ("inexact parting", "2048.0"), ("exact parting", "2.0"),
+    ]  # fmt: skip
+
+
+def test_two_columns_or_one_below_the_other() -> None:
+    wide = side_by_side_lines(THREE, ((0, 1), 2), (0, (1, 2)), width=200)
+    narrow = side_by_side_lines(THREE, ((0, 1), 2), (0, (1, 2)), width=60)
+    assert len(wide) == 6 and len(narrow) == 13
+    assert narrow == [
+        "2048.0:",
+        "  + = 2048.0   (error -1, -0.5 ulp)",
+        f"  |-- + = 2048.0   (error -1, -0.5 ulp)   {MARK}",
+        "  |   |-- 2048.0",
+        "  |   `-- 1.0",
+        "  `-- 1.0",
+        "",
+        "2050.0:",
+        "  + = 2050.0",
+        "  |-- 2048.0",
+        f"  `-- + = 2.0   {MARK}",
+        "      |-- 1.0",
+        "      `-- 1.0",
+    ]
+    exactly_wide = max(map(len, wide))
+    assert side_by_side_lines(THREE, ((0, 1), 2), (0, (1, 2)), width=exactly_wide) == wide
+    assert side_by_side_lines(THREE, ((0, 1), 2), (0, (1, 2)), width=exactly_wide - 1) == narrow
+
+
+def test_one_tree_written_in_two_ways() -> None:
+    lines = side_by_side_lines(THREE, ((0, 1), 2), (2, (1, 0)), width=200)
+    assert not any(MARK in line for line in lines)
+    assert "the same tree, up to commuting" in side_by_side(THREE, ((0, 1), 2), (2, (1, 0)))
+
+
+def test_fused_nodes_part() -> None:
+    x = f16(1, 1.0009765625)
+    dot = Sum(context("float16"), tuple(zip(x, x)), None, execution("any", "any"))
+    lines = side_by_side_lines(dot, ("fma", 1, 0), ("fma", 0, 1), width=200)
+    assert lines[1].count(MARK) == 2 and lines[1].startswith("  fma = ")
+
+
+def test_large_trees_show_a_path() -> None:
+    n = 300
+    problem = Sum(context("float16"), f16(*[1 + k % 3 for k in range(n)]))
+    left, right = left_fold(range(n)), PAIRWISE.default_tree(n)
+    lines = side_by_side_lines(problem, left, right, width=1000)
+    text = "\n".join(lines)
+    assert len(lines) < 40 and text.count(MARK) == 2
+    assert f"... {n - 1 - 2 * NEAR - 1} nodes ..." in text
+    assert "(the path to the node where they part)" in text
+    root = ElementTree.fromstring(side_by_side(problem, left, right))
+    assert len([g for g in root.iter(f"{SVG}g") if "parting" in (g.get("class") or "")]) == 2
+    cut = [g.findtext(f"{SVG}title") or "" for g in root.iter(f"{SVG}g") if g.get("class") == "cut"]
+    assert any("a subtree of" in tip for tip in cut) and any("nodes of the path are left out" in tip for tip in cut)
+
+
+def test_large_trees_are_whole_when_asked_for() -> None:
+    n = 300
+    problem = Sum(context("float16"), f16(*[1] * n))
+    lines = side_by_side_lines(problem, left_fold(range(n)), left_fold(range(n)[::-1]), most=10**6, width=80)
+    assert len(lines) == 2 * (2 * n - 1) + 3
+
+
+@pytest.mark.parametrize("n", range(2, 16))
+def test_a_path_accounts_for_every_term(n: int) -> None:
+    """Leaves, cut subtrees and one term for each node left out of a running sum are all the terms."""
+    problem = Sum(context("float16"), f16(*[1] * n))
+    tree = left_fold(range(n))
+    marks, _ = partings(tree, left_fold(range(n)[::-1]))
+    items = path(nodes(problem, tree), marks or [2])
+    counted = sum(item.cut or 1 for item in items if not item.children)
+    counted += sum(item.cut for item in items if item.node is None)
+    assert counted == n
+    assert all(child < k for k, item in enumerate(items) for child in item.children)
 
 
 def test_large_trees_are_not_drawn() -> None:
@@ -108,9 +188,22 @@ def test_view() -> None:
     assert repr(view) == str(view)
     html = view._repr_html_()
     ElementTree.fromstring(html)
-    assert html.count("<svg") == 2
+    assert html.count("<svg") == 1
+    assert html.count(" parting") == 2
     with pytest.raises(UsageError, match="not refuted"):
         show_outcomes(decide(SumInvariant(THREE)))
+
+
+def test_least_and_greatest(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("COLUMNS", "80")
+    four = show_outcomes(Sum(context("float16"), f16(*[32000] * 4, *[-32000] * 4)))
+    assert [str(four.values[k]) for k in four.far_apart or ()] == ["-inf", "inf"]
+    lines = four.trees()
+    assert [line for line in lines if line.endswith(":")] == ["-inf:", "inf:", "0.0:", "nan:"]
+    assert four._repr_html_().count("<svg") == 3
+    assert show_outcomes(Sum(context("float16"), f16(1, 2))).far_apart is None
+    nan = show_outcomes(Sum(context("float16"), f16(40000, 40000, -float("inf"))))
+    assert [str(v) for v in nan.values] == ["-inf", "nan"] and nan.far_apart == (0, 1)
 
 
 def test_values_are_all_there_and_replay() -> None:

@@ -13,6 +13,8 @@ from hypothesis import strategies as st
 
 from fpsmt.errors import UsageError
 from fpsmt.networks import shapes
+from fpsmt.networks.executions import Execution
+from fpsmt.networks.orders import parse_order
 from fpsmt.networks.trees import (
     balanced,
     canonical,
@@ -21,6 +23,7 @@ from fpsmt.networks.trees import (
     height,
     leaves,
     left_fold,
+    partings,
     read_tree,
     relabel,
     render,
@@ -213,3 +216,41 @@ def test_shapes():
         left_fold([])
     with pytest.raises(UsageError, match="empty sum"):
         right_fold([])
+
+
+# -- where two trees part -----------------------------------------------------------------------------------
+
+
+def subtrees(tree):
+    """Of each step its canonical text, and those of its children."""
+    texts, made = [], []
+    for op, a, b in steps(tree):
+        node = a if op == "leaf" else ("fma", made[a], made[b]) if op == "fma" else (made[a], made[b])
+        made.append(node)
+        texts.append((tree_text(canonical(node)), [] if op == "leaf" else [texts[a][0], texts[b][0]]))
+    return texts
+
+
+@pytest.mark.parametrize("seed", range(60))
+def test_partings_by_the_texts_of_subtrees(seed):
+    rng = Random(seed)
+    how = Execution(parse_order(rng.choice(["any", "contiguous", "sequential"])), rng.choice(["never", "any"]))
+    n = rng.randrange(1, 9)
+    trees = [how.random_schedule(n, rng) for _ in range(2)]
+    both = [subtrees(tree) for tree in trees]
+    common = {text for text, _ in both[0]} & {text for text, _ in both[1]}
+    expected = tuple(
+        [k for k, (text, below) in enumerate(one) if text not in common and all(t in common for t in below)]
+        for one in both
+    )
+    assert partings(*trees) == expected
+    assert (not any(expected)) == same_tree(*trees)
+
+
+def test_partings_of_deep_trees_and_of_fused_ones():
+    n = 20_000
+    deep = left_fold(range(n))
+    assert partings(deep, deep) == ([], [])
+    assert partings(deep, right_fold(range(n))) == ([2], [n])
+    assert partings(("fma", 1, 0), ("fma", 0, 1)) == ([2], [2])
+    assert partings((("fma", 1, 0), 2), (2, ("fma", 1, 0))) == ([], [])

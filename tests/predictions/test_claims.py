@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from random import Random
 from typing import Any
 
 import numpy as np
@@ -10,7 +11,7 @@ import pytest
 
 from fpsmt import kernel
 from fpsmt.claims import PredictionInvariant, claim_from_json
-from fpsmt.claims.predictions import counterexample, predicted
+from fpsmt.claims.predictions import MARK, counterexample, predicted
 from fpsmt.engines import decide
 from fpsmt.errors import EvidenceError, InternalError, UsageError
 from fpsmt.floats import Float, exactly, float16, float32
@@ -83,8 +84,34 @@ def test_replay_shows_where_runs_part() -> None:
     replay = made.replay(counterexample(0, schedules))
     assert replay.violates and replay.values["predictions"] == [1, 0]
     assert "they first part at affine1[0]" in str(replay) and "= 16777216.0" in str(replay)
+    assert str(replay).count(MARK) == 2
+    found = made.first_parting(counterexample(0, schedules))
+    assert found is not None
+    problem, left, right = found
+    assert problem.n == 4 and [problem.evaluate(tree).decimal for tree in (left, right)] == ["-1.5", "0.5"]
     same = made.replay(counterexample(0, ({}, {})))
     assert not same.violates and "same values everywhere" in str(same)
+    assert made.first_parting(counterexample(0, ({}, {}))) is None
+
+
+def test_the_sum_that_parts_is_the_one_that_ran() -> None:
+    """With a bias at any place, fused products and another accumulator."""
+    how = execution("any", "any", "bfloat16", bias="any")
+    x = tuple(exactly(float16, v) for v in (9, 9, 9, 2048))
+    made = claim([([[1, 1.0009765625, 1, 1], [1, 1, 3, 1.0009765625]], [0.25, 1])], x, how)
+    rng = Random(4)
+    seen = 0
+    for _ in range(60):
+        both = [{("affine1", i): how.random_schedule(4, rng, True) for i in (0, 1)} for _ in range(2)]
+        found = made.first_parting(counterexample(0, (both[0], both[1])))
+        if found is not None:
+            problem, left, right = found
+            runs = [made.execute(0, s) for s in both]
+            place = next(i for i in (0, 1) if runs[0].output[i] != runs[1].output[i])
+            assert (left, right) == tuple(s["affine1", place] for s in both)
+            assert [problem.evaluate(t) for t in (left, right)] == [run.output[place] for run in runs]
+            seen += 1
+    assert seen > 10
 
 
 def test_a_counterexample_that_does_not_replay_is_an_internal_error() -> None:
