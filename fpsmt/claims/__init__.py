@@ -1,5 +1,6 @@
 """What can be asked: statements with text, JSON, hash and replay; and the registry of specs."""
 
+from fpsmt.claims.approximation import BestError, SupNorm
 from fpsmt.claims.claim import Claim, Replay, claim_from_json
 from fpsmt.claims.distinguishability import Distinguishable, Inseparable, Reading, Setting
 from fpsmt.claims.extremes import SumExtremes, SumWithin
@@ -11,8 +12,9 @@ from fpsmt.claims.specs import PROOFS, SPECS, Case, Obligation, Spec, cases, pro
 from fpsmt.claims.sums import SumInvariant, SumOutcomes
 
 __all__ = [
-    "PROOFS", "SPECS", "Case", "Claim", "ConstantOn", "Distinguishable", "ForAll", "GradientInvariant",
-    "GradientOutcomes", "GradientProblem", "Inseparable", "Obligation", "PredictionInvariant", "Reading", "Replay",
-    "Setting", "Spec", "SumExtremes", "SumInvariant", "SumOutcomes", "SumWithin", "cases", "claim_from_json",
+    "PROOFS", "SPECS", "BestError", "Case", "Claim", "ConstantOn", "Distinguishable", "ForAll",
+    "GradientInvariant", "GradientOutcomes", "GradientProblem", "Inseparable", "Obligation", "PredictionInvariant",
+    "Reading", "Replay",
+    "Setting", "Spec", "SumExtremes", "SumInvariant", "SumOutcomes", "SumWithin", "SupNorm", "cases", "claim_from_json",
     "gradient_formula", "proof", "spec",
 ]  # fmt: skip
