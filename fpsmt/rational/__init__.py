@@ -3,7 +3,7 @@
 from fpsmt.rational.alternation import check_alternation
 from fpsmt.rational.analytic import known_names
 from fpsmt.rational.enclosures import Problem, check_subdivision
-from fpsmt.rational.formulas import Builder, Formula, named, rational
+from fpsmt.rational.formulas import Builder, Formula, constant, named, rational
 from fpsmt.rational.polynomials import Interval
 from fpsmt.rational.rational import Rational
 from fpsmt.rational.signs import degree_on_pieces, within_exactly
@@ -13,6 +13,6 @@ from fpsmt.rational.trainable import Trainable
 
 __all__ = [
     "Builder", "Formula", "Interval", "Problem", "Rational", "SupNormBounds", "Trainable", "check_alternation",
-    "check_subdivision", "degree_on_pieces", "known_names", "named", "number_text", "rational", "sup_norm",
+    "check_subdivision", "constant", "degree_on_pieces", "known_names", "named", "number_text", "rational", "sup_norm",
     "within_exactly",
 ]  # fmt: skip

@@ -244,7 +244,7 @@ def _sign(x: Fraction) -> Fraction:
 
 
 def _sign_ball(x: arb) -> arb:
-    return arb(1) if x > 0 else arb(-1) if x < 0 else arb(0, 1)
+    return arb(1) if x > 0 else arb(-1) if x < 0 else arb(0) if x.is_zero() else arb(0, 1)
 
 
 def _abs_range(low: Fraction, high: Fraction, bits: int) -> tuple[Fraction, Fraction]:

@@ -22,6 +22,7 @@ from fpsmt.rational.polynomials import to_fmpq, to_fraction
 from fpsmt.rational.rational import Rational, read_exact
 
 MOST_STEPS = 100_000
+MOST_EXACT = 1 << 12  #: degree of formulas that are evaluated exactly
 
 
 @dataclass(frozen=True)
@@ -102,7 +103,7 @@ class Formula:
     >>> cube = Rational((0, 0, 0, 1))
     >>> f = Formula((Apply(cube, 0), Product(0, 1), Affine(Fraction(1), ((Fraction(-2), 2),))))
     >>> f(Fraction(3)), f.depth, f.degree, f.parameters
-    (Fraction(-161, 1), 3, 4, 7)
+    (Fraction(-161, 1), 3, 4, 4)
     """
 
     steps: tuple[Step, ...]
@@ -146,7 +147,10 @@ class Formula:
                 return ring.call(name, values[at], at == 0)
 
     def __call__(self, x: Fraction | int) -> Fraction:
-        """The exact value; `Unsupported` when a named function has no known rational value there."""
+        """The exact value; `Unsupported` when a named function has no known rational value there, or when the degree
+        is so high that the value may have very many digits."""
+        if self._size > MOST_EXACT:
+            raise Unsupported(f"the exact value of {self} may have very many digits")
         return to_fraction(self.over(EXACT, to_fmpq(Fraction(x))))
 
     def ball(self, x: Fraction, bits: int) -> arb:
@@ -165,15 +169,23 @@ class Formula:
         return not any(isinstance(step, Call) for step in self.steps)
 
     @property
+    def as_constant(self) -> Fraction | None:
+        """The number, when the formula is one rational of type (0, 0)."""
+        (step, *more) = self.steps
+        if more or not isinstance(step, Apply) or step.rational.type != (0, 0):
+            return None
+        return step.rational(0)
+
+    @property
     def parameters(self) -> int:
-        """Coefficients of the rational pieces and of the affine steps, as written."""
-        total = 0
+        """Coefficients of the rational pieces and of the affine steps that are not 0."""
+        numbers: list[Fraction] = []
         for step in self.steps:
             if isinstance(step, Apply):
-                total += len(step.rational.numerator) + len(step.rational.denominator)
+                numbers += [*step.rational.numerator, *step.rational.denominator]
             elif isinstance(step, Affine):
-                total += 1 + len(step.terms)
-        return total
+                numbers += [step.constant, *(weight for weight, _ in step.terms)]
+        return sum(c != 0 for c in numbers)
 
     @property
     def depth(self) -> int:
@@ -186,14 +198,17 @@ class Formula:
     @property
     def degree(self) -> int:
         """A bound on the degrees of numerator and denominator if the result were expanded; rational networks only."""
+        if not self.is_rational:
+            raise UsageError(f"{self} is not rational and has no degree")
+        return self._size
+
+    @cached_property
+    def _size(self) -> int:
+        """The degree, where functions count as lines."""
         degrees = [1]
         for step in self.steps:
-            if isinstance(step, Call):
-                raise UsageError(f"{step.name} has no degree")
-            if isinstance(step, Apply):
-                degrees.append(max(step.rational.type) * degrees[step.at])
-            else:
-                degrees.append(sum(degrees[i] for i in step.reads))
+            own = max(step.rational.type) if isinstance(step, Apply) else 1
+            degrees.append(own * sum(degrees[i] for i in step.reads))
         return degrees[-1]
 
     def expand(self, most: int = 200) -> Rational:
@@ -345,6 +360,11 @@ def named(name: str) -> Formula:
     'tanh(x)'
     """
     return Formula((Call(analytic(name).name, 0),))
+
+
+def constant(c: Fraction | int) -> Formula:
+    """A number as a formula."""
+    return rational(Rational((Fraction(c),)))
 
 
 def rational(r: Rational) -> Formula:

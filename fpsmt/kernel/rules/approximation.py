@@ -53,6 +53,33 @@ def signs_of_polynomials(claim: Claim, data: Mapping[str, Json], premises: Seque
     return Holds({"pieces": len(claim.problem.pieces())}, (BALLS,) if claim.problem.cuts else ())
 
 
+@rule("composition of approximations")
+def composition_of_approximations(claim: Claim, data: Mapping[str, Json], premises: Sequence[Claim]) -> Outcome:
+    """|k(h(x)) − g(h(x))| is bounded on a domain that h maps into one where |k − g| is bounded.
+
+    The first premise says |c − h(x)| ≤ w on the domain, for a number c: so h(x) lies in [c − w, c + w].  The second
+    bounds the error of g for k on a domain that contains this interval.  The claim's approximation is h followed by g,
+    its target h followed by k, or k itself when k is a number.
+    """
+    if not isinstance(claim, SupNorm) or len(premises) != 2:
+        raise EvidenceError("a composition needs a sup norm and two premises")
+    inner, outer = premises
+    if not isinstance(inner, SupNorm) or not isinstance(outer, SupNorm) or inner.relative:
+        raise EvidenceError("the premises of a composition are an absolute sup norm and a sup norm")
+    centre, constant = inner.target.as_constant, outer.target.as_constant
+    if centre is None or inner.domain != claim.domain:
+        raise EvidenceError("the first premise of a composition is the range of the inner part on the domain")
+    low, high = centre - inner.bound, centre + inner.bound
+    if not any(a <= low and high <= b for a, b in outer.domain):
+        raise EvidenceError(f"the range [{low}, {high}] is not inside the domain of the second premise")
+    h, k, g = inner.approximation, outer.target, outer.approximation
+    if claim.approximation != h.then(g) or claim.target != (h.then(k) if constant is None else k):
+        raise EvidenceError("the claim is not about the composition of its premises")
+    if outer.relative != claim.relative or outer.bound > claim.bound:
+        raise EvidenceError("the second premise does not bound this error")
+    return Holds({})
+
+
 @rule("alternation")
 def alternation(claim: Claim, data: Mapping[str, Json], premises: Sequence[Claim]) -> Outcome:
     """De la Vallée-Poussin: a rational whose error alternates often enough bounds every other from below.
