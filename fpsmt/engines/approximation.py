@@ -3,16 +3,29 @@
 from __future__ import annotations
 
 import time
+from dataclasses import dataclass
 from fractions import Fraction
 
 from flint import arb
 
 from fpsmt import kernel
-from fpsmt.claims.approximation import SupNorm
+from fpsmt.claims.approximation import BestError, SupNorm
 from fpsmt.engines.engine import Options, engine
 from fpsmt.errors import Unsupported
 from fpsmt.kernel import Proved, Unknown, Verdict
-from fpsmt.rational import Problem, SupNormBounds, constant, degree_on_pieces, number_text, rational, sup_norm
+from fpsmt.rational import (
+    Formula,
+    Interval,
+    Problem,
+    Rational,
+    SupNormBounds,
+    constant,
+    degree_on_pieces,
+    number_text,
+    rational,
+    sup_norm,
+)
+from fpsmt.rational.remez import minimax
 from fpsmt.rational.supnorm import GAP, upper_fraction
 from fpsmt.rational.zolotarev import Sign
 
@@ -97,6 +110,49 @@ def certified_sign(approximation: Sign) -> Proved:
         assert isinstance(joined, Proved)
         proof = joined
     return proof
+
+
+@dataclass(frozen=True)
+class Best:
+    """A rational of a type with proofs: its error is at most `bounds.high`, and no rational of the type is below
+    `lower.claim.bound`."""
+
+    rational: Rational
+    bounds: SupNormBounds
+    upper: Proved
+    lower: Proved
+
+
+def certified_minimax(
+    target: Formula,
+    interval: Interval,
+    type: tuple[int, int],
+    relative: bool = False,
+    gap: Fraction = GAP,
+    options: Options | None = None,
+) -> Best:
+    """A near-best rational of the type, its certified sup norm, and a certified lower bound for every other one.
+
+    The lower bound is 1 − 2⁻²⁰ times the least error at the points of alternation that the exchange found.
+    `Unsupported` when the exchange does not converge or a part is not proved.
+
+    >>> from fpsmt.rational import named
+    >>> best = certified_minimax(named("exp"), (Fraction(-1), Fraction(1)), (1, 1))
+    >>> best.upper.name, best.lower.name, best.bounds.high < best.lower.claim.bound * Fraction(101, 100)
+    ('proved', 'proved', True)
+    """
+    options = options or Options()
+    found = minimax(target, interval, type, relative, report=options.report)
+    formula = rational(found.rational)
+    bounds, upper = certified_sup_norm(Problem(target, formula, (interval,), relative), gap, options)
+    if found.levelled <= 0:
+        raise Unsupported("the error is 0: there is nothing to bound from below")
+    claim = BestError(target, (interval,), type, found.levelled * (1 - Fraction(1, 1 << 20)), relative)
+    points = [str(x) for x in found.points]
+    lower = kernel.apply("alternation", claim, {"approximation": formula.to_json(), "points": points})
+    if not isinstance(lower, Proved):
+        raise Unsupported(f"no lower bound: {lower}")
+    return Best(found.rational, bounds, upper, lower)
 
 
 def _proved(claim: SupNorm) -> Proved:

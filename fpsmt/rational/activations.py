@@ -45,7 +45,7 @@ def _swish(build: Builder, size: Fraction, error: Fraction) -> int:
 def _gelu_tanh(build: Builder, size: Fraction, error: Fraction) -> int:
     bits, cubic = bits_of(error) + 32, Fraction(44715, 10**6)
     (scale,) = (rounded(x, bits) for x in evaluated(lambda: [(2 / arb.pi()).sqrt()], bits))
-    inner = build.rational(Rational((0, scale, 0, scale * cubic)), 0)
+    inner = build.rational(Rational.make((0, scale, 0, scale * cubic)), 0)
     gate = add_tanh(build, inner, scale * (size + cubic * size**3), error / max(size, Fraction(1)))
     return build.product(0, build.affine(HALF, (HALF, gate)))
 
@@ -80,7 +80,7 @@ def _logsigmoid(build: Builder, size: Fraction, error: Fraction) -> int:
 def _mish(build: Builder, size: Fraction, error: Fraction) -> int:
     """x·n/(n + 2) with n = eˣ(eˣ + 2)."""
     e = add_exp(build, 0, size, error / (4 * max(size, Fraction(1))))
-    return build.product(0, build.rational(Rational((0, 2, 1), (2, 2, 1)), e))
+    return build.product(0, build.rational(Rational.make((0, 2, 1), (2, 2, 1)), e))
 
 
 def _add_relu(build: Builder, at: int, size: Fraction, error: Fraction) -> int:
@@ -105,7 +105,7 @@ def _abs(build: Builder, size: Fraction, error: Fraction) -> int:
 
 
 def _exponential(scale: Fraction, alpha: Fraction) -> Make:
-    """scale·(x for x ≥ 0, alpha·(eˣ − 1) below) = scale·(R(x) + alpha·(exp(−R(−x)) − 1)), R = ReLU, R(−x) = R(x) − x."""
+    """scale·(x for x ≥ 0, α(eˣ − 1) below): scale·(R(x) + alpha·(exp(−R(−x)) − 1)), R = ReLU; R(−x) = R(x) − x."""
 
     def make(build: Builder, size: Fraction, error: Fraction) -> int:
         part = error / (4 * scale * max(alpha, Fraction(1)))

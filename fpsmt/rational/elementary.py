@@ -42,8 +42,8 @@ def add_log(build: Builder, at: int, low: Fraction, high: Fraction, error: Fract
     terms = 1
     while 4 * (terms + 1) ** 2 * power < work:
         terms += 1
-    q = build.rational(Rational((1,), (0, scale)), at)
-    fourth = build.rational(Rational((0, 0, 0, 0, 1)), q)
+    q = build.rational(Rational.make((1,), (0, scale)), at)
+    fourth = build.rational(Rational.make((0, 0, 0, 0, 1)), q)
     # Σ q^{4n(n+1)} and 1 + 2Σ q^{4n²} in w = q⁴
     theta2, theta3 = [Fraction(0)] * (terms * (terms + 1) + 1), [Fraction(0)] * (terms * terms + 1)
     theta3[0] = Fraction(1)
@@ -51,9 +51,11 @@ def add_log(build: Builder, at: int, low: Fraction, high: Fraction, error: Fract
         theta2[n * (n + 1)] = Fraction(1)
         if n:
             theta3[n * n] = Fraction(2)
-    ratio = build.quotient(build.rational(Rational(tuple(theta2)), fourth), build.rational(Rational(tuple(theta3)), fourth))
+    ratio = build.quotient(
+        build.rational(Rational(tuple(theta2)), fourth), build.rational(Rational(tuple(theta3)), fourth)
+    )
     top = build.product(q, ratio)
-    k = build.rational(Rational((0, 0, 4)), top)  # θ₂²/θ₃²
+    k = build.rational(Rational.make((0, 0, 4)), top)  # θ₂²/θ₃²
     factors = [build.rational(Rational(tuple(theta3)), fourth)]
     factors.append(factors[0])
     near = [_modulus(x, work) for x in (most, least)]
@@ -69,7 +71,7 @@ def add_log(build: Builder, at: int, low: Fraction, high: Fraction, error: Fract
             product = build.product(product, build.affine(HALF, (HALF, k)))
             break
     quarter, shift = evaluated(lambda: [arb.pi() / 4, arb(to_fmpq(scale)).log()], work)
-    inverse = build.rational(Rational((rounded(quarter, work),), (0, 1)), product)
+    inverse = build.rational(Rational.make((rounded(quarter, work),), (0, 1)), product)
     return build.affine(-rounded(shift, work), (1, inverse))
 
 
@@ -115,12 +117,12 @@ def add_small_tanh(build: Builder, at: int, error: Fraction, steps: int | None =
     reached = Fraction(1, 1500)
     for n in range(steps):
         reached = max(reached**3, error / 4)
-        ratio = build.rational(Rational((1, 1), (1, -1)), t)
+        ratio = build.rational(Rational.make((1, 1), (1, -1)), t)
         edge = EIGHTH + Fraction(1, 1 << 10)
         goal = reached if n < steps - 1 else error / 4
         logarithm = add_log(build, ratio, (1 - edge) / (1 + edge), (1 + edge) / (1 - edge), goal)
         a = build.affine(0, (HALF, logarithm), (-1, at))
-        slope = build.rational(Rational((1, 0, -1)), t)
+        slope = build.rational(Rational.make((1, 0, -1)), t)
         below = build.affine(1, (-1, build.product(t, a)))
         t = build.affine(0, (1, t), (-1, build.quotient(build.product(slope, a), below)))
     return t
@@ -140,7 +142,7 @@ def add_tanh(build: Builder, at: int, size: Fraction, error: Fraction) -> int:
     small = build.affine(0, (Fraction(1, 1 << doublings), at)) if doublings else at
     t = add_small_tanh(build, small, error / 2**doublings)
     for _ in range(doublings):
-        t = build.rational(Rational((0, 2), (1, 0, 1)), t)
+        t = build.rational(Rational.make((0, 2), (1, 0, 1)), t)
     return t
 
 
@@ -155,7 +157,7 @@ def add_exp(build: Builder, at: int, size: Fraction, error: Fraction) -> int:
     with working(64, 1):
         slope = rounded(2 * (arb(to_fmpq(size)).exp() + 1) ** 2, 8)  # of (1 + t)/(1 − t)
     half = build.affine(0, (HALF, at))
-    return build.rational(Rational((1, 1), (1, -1)), add_tanh(build, half, size / 2, error / slope))
+    return build.rational(Rational.make((1, 1), (1, -1)), add_tanh(build, half, size / 2, error / slope))
 
 
 def exp(size: Fraction, error: Fraction) -> Formula:

@@ -204,12 +204,24 @@ class Formula:
 
     @cached_property
     def _size(self) -> int:
-        """The degree, where functions count as lines."""
-        degrees = [1]
+        """The degree, where functions count as lines; from bounds for numerators and denominators."""
+        degrees = [(1, 0)]
         for step in self.steps:
-            own = max(step.rational.type) if isinstance(step, Apply) else 1
-            degrees.append(own * sum(degrees[i] for i in step.reads))
-        return degrees[-1]
+            read = [degrees[i] for i in step.reads]
+            match step:
+                case Apply(rational, _):
+                    ((a, b),), top = read, max(rational.type)
+                    degrees.append((*(n * a + (top - n) * b if a >= b else top * b for n in rational.type),))  # type: ignore[arg-type]
+                case Affine():
+                    below = sum(b for _, b in read)
+                    degrees.append((max([below, *(a + below - b for a, b in read)]), below))
+                case Product():
+                    degrees.append((read[0][0] + read[1][0], read[0][1] + read[1][1]))
+                case Quotient():
+                    degrees.append((read[0][0] + read[1][1], read[0][1] + read[1][0]))
+                case Call():
+                    degrees.append(read[0])
+        return max(degrees[-1])
 
     def expand(self, most: int = 200) -> Rational:
         """One quotient of polynomials; `Unsupported` when its degree may exceed `most`."""

@@ -52,6 +52,11 @@ class Rational:
     def of(p: fmpq_poly, q: fmpq_poly | None = None) -> Rational:
         return Rational(coefficients(p), (Fraction(1),) if q is None else coefficients(q))
 
+    @staticmethod
+    def make(numerator: Sequence[Number], denominator: Sequence[Number] = (1,)) -> Rational:
+        """From integers or fractions."""
+        return Rational(tuple(map(Fraction, numerator)), tuple(map(Fraction, denominator)))
+
     @cached_property
     def p(self) -> fmpq_poly:
         return polynomial(self.numerator)

@@ -78,7 +78,9 @@ def root(p: int, alpha: Fraction, steps: int, bits: int = BITS) -> Root:
             f = build.affine(short((p - 1) * m * q, bits), (short(q / m ** (p - 1), bits), 0))
         else:
             power = f if p == 2 else build.rational(Rational((*[Fraction(0)] * (p - 1), Fraction(1))), f)
-            f = build.affine(0, (short((p - 1) * m * q, bits), f), (short(q / m ** (p - 1), bits), build.quotient(0, power)))
+            f = build.affine(
+                0, (short((p - 1) * m * q, bits), f), (short(q / m ** (p - 1), bits), build.quotient(0, power))
+            )
     final = rounded(last, bits)
     value = build.affine(final) if f is None else build.affine(0, (final, f))
     return Root(build.formula(value), p, alpha**p, error)

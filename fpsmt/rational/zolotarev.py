@@ -41,10 +41,10 @@ def zolotarev_balls(k: int, ell: Fraction, bits: int) -> tuple[list[arb], arb, a
         l = arb(to_fmpq(ell))
         own, other = (arb(1).agm(x) for x in ((1 - l * l).sqrt(), l))  # K/K′ = AGM(1, ℓ)/AGM(1, ℓ′)
         tau = acb(0, other / own)
-        _, _, t3, t4 = (t.real for t in acb(0).modular_theta(tau))
+        _, _, t3, t4 = (t.real for t in acb.modular_theta(acb(0), tau))
         found = []
         for i in range(1, k):
-            t1, t2, _, _ = (t.real for t in acb(arb(fmpq(i, 2 * k))).modular_theta(tau))
+            t1, t2, _, _ = (t.real for t in acb.modular_theta(acb(arb(fmpq(i, 2 * k))), tau))
             found.append((l * (t3 / t4) * (t1 / t2)) ** 2)
         low, high = (_raw(found, x) for x in (l, arb(1)))
         return [*found, 2 / (low + high), (high - low) / (high + low), low / high]
@@ -63,7 +63,7 @@ def _raw(c: list[arb], x: arb) -> arb:
 
 @dataclass(frozen=True)
 class Sign:
-    """An approximation of the sign: near-best of type (degree, degree − 1) on ±[ells[0], 1], |sign − r| ≤ about error."""
+    """A near-best sign of type (degree, degree − 1) on ±[ells[0], 1]: |sign − r| ≤ about error."""
 
     maps: tuple[Rational, ...]  #: applied one after the other
     ells: tuple[Fraction, ...]  #: each map is near-best on [ell, 1], and maps it into the next such interval
@@ -127,7 +127,9 @@ def balanced_ell(k: int, bits: int = BITS) -> Fraction:
 
 
 def maps_for(error: Fraction) -> int:
-    """How many maps of type (3, 2) make |x| (2·exp(−π√(3ʲ/2)) ≤ error, ReLU's bound): least j ≥ log₃((2/π²)·ln²(2/error)).
+    """How many maps of type (3, 2) make ReLU: the least j with 2·exp(−π√(3ʲ/2)) ≤ error.
+
+    That is j ≥ log₃((2/π²)·ln²(2/error)).
 
     >>> [maps_for(Fraction(1, 10**n)) for n in (3, 8, 16, 100)]
     [3, 4, 6, 9]
@@ -152,4 +154,3 @@ def relu(r: Sign) -> Formula:
     half = Fraction(1, 2)
     product = build.product(0, build.include(r.formula, 0))
     return build.formula(build.affine(0, (half, 0), (half, product)))
-

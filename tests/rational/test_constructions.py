@@ -79,7 +79,12 @@ def test_composition_needs_its_premises():
     assert check_verdict(verdict_to_json(proof)).name == "proved"
     tighter = SupNorm(claim.target, claim.approximation, claim.domain, claim.bound / 2)
     other = SupNorm(claim.target, s.formula.then(s.formula), claim.domain, claim.bound)
-    for bad, premises in ((tighter, [inner, outer]), (other, [inner, outer]), (claim, [outer, inner]), (claim, [inner])):
+    for bad, premises in (
+        (tighter, [inner, outer]),
+        (other, [inner, outer]),
+        (claim, [outer, inner]),
+        (claim, [inner]),
+    ):
         with pytest.raises(EvidenceError):
             apply("composition of approximations", bad, premises=premises)
 
