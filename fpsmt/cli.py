@@ -14,6 +14,7 @@ from typing import Annotated, Any
 
 import typer
 
+from fpsmt.commands.approximate import approximate_command
 from fpsmt.commands.check import check_command
 from fpsmt.commands.common import INTERNAL, INTERRUPTED, PROVED, REFUTED, USAGE, say, silence
 from fpsmt.commands.prove import prove_command
@@ -36,8 +37,10 @@ app.command("replay", context_settings=HELP)(replay_command)
 app.command("check", context_settings=HELP)(check_command)
 app.command("reveal", context_settings=HELP)(reveal_command)
 app.command("stability", context_settings=HELP)(stability_command)
+# the ends of an interval may be negative
+app.command("approximate", context_settings={**HELP, "ignore_unknown_options": True})(approximate_command)
 
-COMMANDS = ("prove", "sum", "replay", "check", "reveal", "stability")
+COMMANDS = ("prove", "sum", "replay", "check", "reveal", "stability", "approximate")
 
 
 def _version(wanted: bool) -> None:

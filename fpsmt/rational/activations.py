@@ -1,4 +1,4 @@
-"""Activation functions as rational networks, on [−size, size], from log, tanh, exp (`elementary`) and ReLU (`zolotarev`).
+"""Activations as rational networks, on [−size, size], from log, tanh, exp (`elementary`) and ReLU (`zolotarev`).
 
 Smooth activations need a network whose size is polylogarithmic in log(1/error); so do the broken ones, through |x|.
 GELU in its erf form is the exception: erf is entire and has no addition theorem, and is a polynomial of degree

@@ -159,7 +159,7 @@ class _Exchange:
         chosen = [round(k * (self.count - 1) / max(m, 1)) for k in range(m + 1)]
         vandermonde = arb_mat([[s[i] ** k for k in range(m + 1)] for i in chosen])
         top = vandermonde.solve(arb_mat([[above[i].mid()] for i in chosen]))
-        scale = max((abs(c.mid()) for c in q), key=lambda c: float(c))
+        scale = max((abs(c.mid()) for c in q), key=lambda c: float(c)) * (1 if below[0] > 0 else -1)
         p_exact = tuple(rounded(top[k, 0].mid() / scale, self.bits // 2) for k in range(m + 1))
         q_exact = tuple(rounded(c.mid() / scale, self.bits // 2) for c in q)
         return Rational(p_exact, q_exact).compose(Rational((-self.centre / self.half, 1 / self.half)))
