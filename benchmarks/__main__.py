@@ -8,7 +8,7 @@ import platform
 import sys
 import time
 
-from benchmarks import arithmetic, indicators, separation, sums  # noqa: F401  (they register themselves)
+from benchmarks import arithmetic, indicators, rationals, separation, sums  # noqa: F401  (they register themselves)
 from benchmarks.measure import BENCHMARKS, Row
 
 COLUMNS = ("work", "time", "target", "", "peer", "time", "ratio")

@@ -6,8 +6,6 @@ import time
 from dataclasses import dataclass
 from fractions import Fraction
 
-from flint import arb
-
 from fpsmt import kernel
 from fpsmt.claims.approximation import BestError, SupNorm
 from fpsmt.engines.engine import Options, engine
@@ -26,8 +24,8 @@ from fpsmt.rational import (
     sup_norm,
 )
 from fpsmt.rational.remez import minimax
-from fpsmt.rational.supnorm import GAP, upper_fraction
-from fpsmt.rational.zolotarev import Sign
+from fpsmt.rational.supnorm import GAP
+from fpsmt.rational.zolotarev import Sign, sign_bound
 
 MOST_DEGREE = 20  #: of polynomials whose signs are decided
 
@@ -54,6 +52,24 @@ def rational_enclosure(claim: SupNorm, options: Options) -> Verdict:
     high = "nothing" if found.high is None else number_text(found.high)
     reason = f"after {found.boxes} intervals the sup norm is between {number_text(found.low)} and {high}"
     return Unknown(claim, reason, time.monotonic() - start, "raise the timeout")
+
+
+@engine("alternation", BestError)
+def alternation(claim: BestError, options: Options) -> Verdict:
+    """Looks for a best rational: its alternation proves the bound, or its error refutes it."""
+    start = time.monotonic()
+    if len(claim.domain) != 1:
+        raise Unsupported("best rationals are searched for on one interval")
+    found = minimax(claim.target, claim.domain[0], claim.type, claim.relative, report=options.report)
+    formula = rational(found.rational)
+    if found.largest >= claim.bound:
+        points = [str(x) for x in found.points]
+        return kernel.apply("alternation", claim, {"approximation": formula.to_json(), "points": points})
+    middle = (found.largest + claim.bound) / 2
+    better = rational_enclosure(SupNorm(claim.target, formula, claim.domain, middle, claim.relative), options)
+    if not isinstance(better, Proved):
+        return Unknown(claim, "the bound is too close to the best error", time.monotonic() - start)
+    return kernel.refute(claim, {"approximation": formula.to_json(), "bound": str(middle)}, [better])
 
 
 def evidence(found: SupNormBounds) -> dict[str, object]:
@@ -99,7 +115,7 @@ def certified_sign(approximation: Sign) -> Proved:
     ('composition of approximations', '6.88e-09')
     """
     *maps, last = [rational(r) for r in approximation.maps]
-    one, bound = constant(1), upper_fraction(approximation.error * (1 + arb(2) ** -60))
+    one, bound = constant(1), sign_bound(approximation)
     proof = _proved(SupNorm(one, last, ((approximation.ells[-1], Fraction(1)),), bound))
     for r, low, after in reversed(list(zip(maps, approximation.ells, approximation.ells[1:], strict=False))):
         domain = ((low, Fraction(1)),)

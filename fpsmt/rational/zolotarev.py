@@ -26,6 +26,7 @@ from fpsmt.rational.models import working
 from fpsmt.rational.polynomials import to_fmpq
 from fpsmt.rational.rational import Rational
 from fpsmt.rational.rounding import evaluated, rounded
+from fpsmt.rational.supnorm import upper_fraction
 
 BITS = 128
 
@@ -76,6 +77,11 @@ class Sign:
         for r in self.maps:
             value = build.rational(r, value)
         return build.formula(value)
+
+
+def sign_bound(approximation: Sign) -> Fraction:
+    """The error, with a little room for the rounding of the coefficients."""
+    return upper_fraction(approximation.error * (1 + arb(2) ** -60))
 
 
 def zolotarev(k: int, ell: Fraction, bits: int = BITS) -> Rational:
