@@ -43,6 +43,11 @@ class Analytic:
     #: for each piece the coefficients (c₀, c₁) where it is the line c₀ + c₁x
     lines: tuple[tuple[Fraction, Fraction] | None, ...] = ()
 
+    @property
+    def continuous(self) -> bool:
+        """No jump at any cut."""
+        return not self.cuts or self.name in CONTINUOUS or bool(re.fullmatch(r"leaky_relu(\(.*\))?", self.name))
+
     def piece(self, low: Fraction, high: Fraction) -> Series | None:
         """The formula that holds inside [low, high], or None when a cut lies inside."""
         for k, formula in enumerate(self.pieces):
@@ -172,6 +177,9 @@ BROKEN: dict[str, tuple[Series, Series]] = {
     "selu": (_expm1(LOW), _line(SELU_SCALE)),
     "selu'": (_exp(LOW), _constant(SELU_SCALE)),
 }
+
+#: Functions with a cut where both sides have one limit, the value.
+CONTINUOUS = frozenset({"abs", "relu", "elu", "celu", "selu"})
 
 EXTRA = ("abs", "sign", "atanh", "root(P)")
 

@@ -55,10 +55,14 @@ class Problem:
 
     @cached_property
     def zeros(self) -> frozenset[Fraction]:
-        """For a relative error: 0 and the ends of the domain, where target and approximation are both exactly 0."""
+        """For a relative error: 0 and the ends of the domain, where target and approximation are both exactly 0.
+
+        Not where a function of x jumps: expansions start from the limits there, which are other numbers.
+        """
         if not self.relative:
             return frozenset()
-        places = {x for a, b in self.domain for x in (a, b, Fraction(0)) if a <= x <= b}
+        jumps = {*jumps_of(self.target), *jumps_of(self.approximation)}
+        places = {x for a, b in self.domain for x in (a, b, Fraction(0)) if a <= x <= b} - jumps
         return frozenset(x for x in places if _exactly_zero(self.target, x) and _exactly_zero(self.approximation, x))
 
     def error(self, models: Models) -> arb_poly:
@@ -117,6 +121,12 @@ def cuts_of(formula: Formula) -> tuple[Fraction, ...]:
     """Where functions of x alone have kinks or jumps."""
     calls = [step for step in formula.steps if isinstance(step, Call) and step.at == 0]
     return tuple(c for step in calls for c in analytic(step.name).cuts)
+
+
+def jumps_of(formula: Formula) -> tuple[Fraction, ...]:
+    """Cuts of functions of x alone that are not known to be continuous."""
+    calls = [analytic(step.name) for step in formula.steps if isinstance(step, Call) and step.at == 0]
+    return tuple(c for function in calls if not function.continuous for c in function.cuts)
 
 
 def leaves(piece: Interval, tree: str) -> list[Interval]:

@@ -171,6 +171,17 @@ def test_values_at_jumps_count():
     assert verdict.name == "refuted"
 
 
+def test_a_jump_to_zero_is_no_zero():
+    """sign(x) + x and x are both 0 at 0, and differ by 1 next to it."""
+    build = Builder()
+    jump = build.formula(build.affine(0, (1, build.call("sign", 0)), (1, 0)))
+    line = rational(Rational((F(0), F(1))))
+    problem = Problem(jump, line, ((F(0), F(1, 1000)),), relative=True)
+    assert not problem.zeros and not problem.within(F(1, 2), F(0), F(1, 1000), 8)
+    evidence = {"trees": ["0"], "order": 8, "bits": 100}
+    assert kernel.apply("rational enclosure", SupNorm.of(problem, F(1, 2)), evidence).name == "unknown"
+
+
 def test_bounds_that_are_reached_are_decided_by_algebra():
     relu = rational(Rational((F(1, 16), F(1, 2), F(1, 2))))
     claim = SupNorm(named("relu"), relu, UNIT, F(1, 16))
