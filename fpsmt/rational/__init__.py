@@ -1,7 +1,6 @@
 """Rational approximation with certificates: exact rationals and networks of them, sup norms, constructions, minimax."""
 
 from fpsmt.rational.alternation import check_alternation
-from fpsmt.rational.analytic import known_names
 from fpsmt.rational.enclosures import Problem, check_subdivision
 from fpsmt.rational.formulas import Builder, Formula, constant, named, rational
 from fpsmt.rational.polynomials import Interval
@@ -13,6 +12,6 @@ from fpsmt.rational.trainable import Trainable
 
 __all__ = [
     "Builder", "Formula", "Interval", "Problem", "Rational", "SupNormBounds", "Trainable", "check_alternation",
-    "check_subdivision", "constant", "degree_on_pieces", "known_names", "named", "number_text", "rational", "sup_norm",
+    "check_subdivision", "constant", "degree_on_pieces", "named", "number_text", "rational", "sup_norm",
     "within_exactly",
 ]  # fmt: skip

@@ -18,7 +18,7 @@ from typing import Any
 from flint import arb, arb_series, fmpq
 
 from fpsmt.errors import UsageError
-from fpsmt.functions import FUNCTIONS, enclose, function_named
+from fpsmt.functions import enclose, function_named
 from fpsmt.functions.definitions import SELU_ALPHA, SELU_SCALE
 from fpsmt.functions.function import Function, ball_of
 
@@ -181,8 +181,6 @@ BROKEN: dict[str, tuple[Series, Series]] = {
 #: Functions with a cut where both sides have one limit, the value.
 CONTINUOUS = frozenset({"abs", "relu", "elu", "celu", "selu"})
 
-EXTRA = ("abs", "sign", "atanh", "root(P)")
-
 
 @cache
 def analytic(name: str) -> Analytic:
@@ -234,10 +232,6 @@ def _lines(function: Function, cuts: tuple[Fraction, ...]) -> tuple[tuple[Fracti
         ]  # fmt: skip
         found.append((whole[0].offset, whole[0].slope) if whole else None)
     return tuple(found)
-
-
-def known_names() -> tuple[str, ...]:
-    return (*FUNCTIONS, *EXTRA)
 
 
 def _leaky(name: str) -> tuple[Series, Series]:

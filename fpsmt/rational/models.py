@@ -32,7 +32,6 @@ from fpsmt.rational.analytic import Analytic, Series, analytic
 from fpsmt.rational.polynomials import to_fmpq
 
 UNIT = arb(0, 1)  #: the ball [−1, 1]
-MONOMIAL = arb_poly([0, 1])
 
 
 class NoEnclosure(ArithmeticError):

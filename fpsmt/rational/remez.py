@@ -173,7 +173,7 @@ class _Exchange:
         """The greatest errors of alternating sign, as many as the reference has."""
         ends = sorted({self.low, *points, self.high})
         places = [a + (b - a) * k / DENSITY for a, b in itertools.pairwise(ends) for k in range(DENSITY)]
-        places = [_short(x) for x in [*places, self.high]]
+        places = [self.low, *(min(max(_short(x), self.low), self.high) for x in places[1:]), self.high]
         found: list[tuple[Fraction, arb]] = []
         for x in places:
             e = self.error(r, x)
@@ -209,7 +209,7 @@ class _Exchange:
             shift = (left - right) / (2 * bend)
             if not abs(shift) < 1:
                 break
-            y = _short(x + step * Fraction(float(shift.mid())))
+            y = min(max(_short(x + step * Fraction(float(shift.mid()))), self.low), self.high)
             there = self.error(r, y)
             if not abs(there) > abs(e):
                 break

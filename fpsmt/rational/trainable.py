@@ -24,7 +24,6 @@ from fpsmt.rational.polynomials import Interval, isolate_roots, polynomial, sign
 from fpsmt.rational.rational import Rational
 
 VERSIONS = ("A", "B", "unsafe")
-TYPES = ((3, 2), (5, 4))  #: the types in use; any other is allowed
 
 
 @dataclass(frozen=True)

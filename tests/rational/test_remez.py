@@ -35,6 +35,11 @@ def test_root():
     assert best.bounds.high <= best.lower.claim.bound * F(101, 100)
 
 
+def test_ends_of_many_digits():
+    best = certified_minimax(named("sigmoid"), (F(-1, 3), F(5, 7)), (2, 1))
+    assert best.bounds.high <= best.lower.claim.bound * F(101, 100)
+
+
 def test_polynomials_and_relative_errors():
     best = certified_minimax(named("exp"), UNIT, (5, 0))
     assert best.rational.is_polynomial and float(best.bounds.low) == pytest.approx(4.52055e-5, rel=1e-5)
