@@ -8,7 +8,16 @@ import platform
 import sys
 import time
 
-from benchmarks import arithmetic, distinguish, indicators, represent, separation, sums  # noqa: F401  (they register themselves)
+# they register themselves
+from benchmarks import (  # noqa: F401
+    arithmetic,
+    distinguish,
+    indicators,
+    rationals,
+    represent,
+    separation,
+    sums,
+)
 from benchmarks.measure import BENCHMARKS, Row
 
 COLUMNS = ("work", "time", "target", "", "peer", "time", "ratio")

@@ -14,6 +14,7 @@ from typing import Annotated, Any
 
 import typer
 
+from fpsmt.commands.approximate import approximate_command
 from fpsmt.commands.audit import audit_command
 from fpsmt.commands.check import check_command
 from fpsmt.commands.common import INTERNAL, INTERRUPTED, PROVED, REFUTED, USAGE, say, silence
@@ -47,9 +48,12 @@ app.command("conditions", context_settings=HELP)(conditions_command)
 app.command("distinguish", context_settings=HELP)(distinguish_command)
 app.command("separate", context_settings=HELP)(separate_command)
 
+# the ends of an interval may be negative
+app.command("approximate", context_settings={**HELP, "ignore_unknown_options": True})(approximate_command)
+
 COMMANDS = (
-    "prove", "sum", "replay", "check", "audit", "reveal", "stability", "conditions", "distinguish", "separate",
-    "represent",
+    "sum", "prove", "replay", "check", "audit", "reveal", "represent", "stability", "conditions", "distinguish",
+    "separate", "approximate",
 )  # fmt: skip
 
 

@@ -1,5 +1,6 @@
 """What can be asked: statements with text, JSON, hash and replay; and the registry of specs."""
 
+from fpsmt.claims.approximation import BestError, SupNorm
 from fpsmt.claims.claim import Claim, Replay, claim_from_json
 from fpsmt.claims.conditions import Condition, PartFails, Windows, default_windows
 from fpsmt.claims.contracts import AllowedOutput, MeetsContract
@@ -18,11 +19,11 @@ from fpsmt.claims.sums import SumInvariant, SumOutcomes
 from fpsmt.claims.vectors import DistinguishableVectors
 
 __all__ = [
-    "PROOFS", "SPECS", "AllDistinguishable", "AllowedOutput", "AlwaysSeparates", "Case", "Claim", "Compliant",
-    "Condition", "ConstantOn", "Distinguishable", "DistinguishableVectors", "ForAll", "GradientInvariant",
-    "GradientOutcomes", "GradientProblem", "Inseparable", "IntervalCondition", "MeetsContract", "Obligation",
-    "PartFails", "PredictionInvariant", "Reading", "Replay", "Represents", "Run", "SameOutput", "Separable",
-    "SeparationCount", "SeparationPoints", "Setting", "Spec", "Steering", "SumExtremes", "SumInvariant",
-    "SumOutcomes", "SumWithin", "Values", "Windows", "cases", "claim_from_json", "default_windows",
-    "gradient_formula", "proof", "spec",
+    "PROOFS", "SPECS", "AllDistinguishable", "AllowedOutput", "AlwaysSeparates", "BestError", "Case", "Claim",
+    "Compliant", "Condition", "ConstantOn", "Distinguishable", "DistinguishableVectors", "ForAll",
+    "GradientInvariant", "GradientOutcomes", "GradientProblem", "Inseparable", "IntervalCondition", "MeetsContract",
+    "Obligation", "PartFails", "PredictionInvariant", "Reading", "Replay", "Represents", "Run", "SameOutput",
+    "Separable", "SeparationCount", "SeparationPoints", "Setting", "Spec", "Steering", "SumExtremes",
+    "SumInvariant", "SumOutcomes", "SumWithin", "SupNorm", "Values", "Windows", "cases", "claim_from_json",
+    "default_windows", "gradient_formula", "proof", "spec",
 ]  # fmt: skip

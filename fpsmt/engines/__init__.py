@@ -1,6 +1,7 @@
 """One file for each way of deciding, and the loop that combines them."""
 
 from fpsmt.engines import (
+    approximation,
     blocks,
     conditions,
     contracts,
@@ -19,6 +20,7 @@ from fpsmt.engines.decide import decide
 from fpsmt.engines.engine import ENGINES, Engine, Options, engine
 
 __all__ = [
-    "ENGINES", "Engine", "Options", "blocks", "conditions", "contracts", "decide", "engine", "extremes", "formulas",
-    "gradients", "predictions", "representation", "separation", "separation_points", "steering", "sums", "telling",
+    "ENGINES", "Engine", "Options", "approximation", "blocks", "conditions", "contracts", "decide", "engine",
+    "extremes", "formulas", "gradients", "predictions", "representation", "separation", "separation_points",
+    "steering", "sums", "telling",
 ]  # fmt: skip

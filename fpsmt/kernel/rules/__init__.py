@@ -1,6 +1,7 @@
 """The rules of the kernel, a file for each subject.  Importing this package registers them all."""
 
 from fpsmt.kernel.rules import (
+    approximation,
     conditions,
     contracts,
     extremes,
@@ -15,5 +16,7 @@ from fpsmt.kernel.rules import (
     witness,
 )
 
-__all__ = ["conditions", "contracts", "extremes", "formulas", "functions", "gradients", "predictions", "representation",
-           "separation", "separation_points", "sums", "witness"]  # fmt: skip
+__all__ = [
+    "approximation", "conditions", "contracts", "extremes", "formulas", "functions", "gradients", "predictions",
+    "representation", "separation", "separation_points", "sums", "witness",
+]  # fmt: skip

@@ -1,0 +1,1 @@
+"""Rational approximation: exact algebra, Taylor models, sup norms, constructions."""

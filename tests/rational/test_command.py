@@ -1,0 +1,70 @@
+"""``fpsmt approximate``."""
+
+from __future__ import annotations
+
+import json
+from fractions import Fraction as F
+from pathlib import Path
+
+import pytest
+
+from fpsmt.cli import main
+from fpsmt.rational import Rational, named
+
+
+@pytest.fixture
+def run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]):
+    monkeypatch.chdir(tmp_path)
+
+    def call(*words: str) -> tuple[int, str, str]:
+        code = main(["approximate", *words])
+        out, err = capfd.readouterr()
+        return code, out, err
+
+    return call
+
+
+def test_the_best_rational_of_a_type(run, tmp_path, capfd):
+    code, out, err = run("tanh", "--interval", "0,8", "--type", "4,4", "--json", "r.json")
+    assert code == 0 and out.startswith("approximate error ") and " type 4,4\n" in out and "saved" in err
+    data = json.loads((tmp_path / "r.json").read_text())
+    result = data["result"]
+    low, high = (float.fromhex(result[name]) for name in ("error_low", "error_high"))
+    assert F(low) <= F(result["exact_low"]) <= F(result["exact_high"]) <= F(high) < F(low) * F(1002, 1000)
+    r = Rational.from_json(result["rational"])
+    there = abs(named("tanh").ball(F(result["at"]), 100) - float(r(F(result["at"]))))
+    assert low * 0.999 <= float(there) <= high * 1.001
+    assert data["verdict"] == "proved" and result["best"]["verdict"] == "proved"
+    assert main(["check", "r.json"]) == 0
+    assert capfd.readouterr().out.startswith("check 1 verified")
+
+
+def test_an_error_that_is_asked_for(run):
+    code, out, _ = run("exp", "--interval", "-1,1", "--error", "1e-6", "--relative", "--no-save", "--json", "-")
+    data = json.loads(out)
+    assert code == 0 and data["result"]["type"] == [3, 3] and data["result"]["relative"]
+    code, out, _ = run("sigmoid", "--interval", "-1,1", "--error", "1e-6", "--method", "network", "--no-save")
+    assert code == 0 and "parameters" in out.split("\n")[0]
+
+
+@pytest.mark.parametrize(
+    ("words", "code", "what"),
+    [
+        (["tanh", "--interval", "0,8"], 2, "either --error E or --type M,N"),
+        (["tanh", "--interval", "0,8", "--type", "2,2", "--error", "1"], 2, "either --error E or --type M,N"),
+        (["tanh", "--interval", "8,0", "--type", "2,2"], 2, "LO < HI"),
+        (["tanh", "--interval", "0,inf", "--type", "2,2"], 2, "LO < HI"),
+        (["tanh", "--interval", "0,1", "--type", "2"], 2, "two degrees"),
+        (["tanh", "--interval", "0,1", "--error", "0"], 2, "positive"),
+        (["tanh", "--interval", "0,1", "--error", "1e-3", "--method", "magic"], 2, "minimax, network"),
+        (["sine", "--interval", "0,1", "--type", "2,2"], 2, "unknown function"),
+        (["sin", "--interval", "0,1", "--error", "1e-3", "--method", "network"], 2, "no construction"),
+        (["log", "--interval", "0,1", "--type", "2,2"], 2, "has no value"),
+        (["abs", "--interval", "-1,1", "--type", "1,1"], 3, "no best rational"),
+        (["tanh", "--interval", "0,8", "--type", "9,9", "--timeout", "0.05"], 3, "time limit"),
+    ],
+)
+def test_what_cannot_be_done_is_one_line(run, words, code, what):
+    got, out, err = run(*words, "--no-save")
+    assert got == code and what in (err if code == 2 else out)
+    assert code == 3 or err.count("\n") == 1
