@@ -184,6 +184,223 @@ class Lemmas:
         return self.follows(claim, facts, [*hidden, e])
 
 
+    # -- killers ------------------------------------------------------------------------------------------------
+
+    def killed(self, killer: blocks.Killer) -> Proved:
+        """For i = 0 or 1 and every finite g: killers return i, and ±0 for the gradient g."""
+        ctx, i, g = self.ctx, var("i", self.fmt), var("g", self.fmt)
+        facts: list[tuple[Proved, Instance]] = []
+        hidden = [killer.output(ctx, i), killer.gradient(ctx, i, g)]
+        for value in (self.zero, self.one):
+            where = same(i, value)
+            at = self.solve("itself", implies(where, same(i, value)))
+            for root in list(hidden[:2]):
+                facts.append((self.replaced(where, i, value, root, at), {}))
+                hidden.append(substitute(root, {i: value}))
+            out, back = hidden[-2:]
+            facts.append((self.solve("the value", same(out, value)), {}))
+            facts.append((self.solve("the gradient", implies(is_finite(g), is_zero(back))), {}))
+        claim = ForAll(
+            "killers keep 0 and 1, and send finite gradients to ±0",
+            implies(all_of(any_of(same(i, self.zero), same(i, self.one)), is_finite(g)), all_of(same(hidden[0], i), is_zero(hidden[1]))),
+        )
+        return self.follows(claim, facts, hidden)
+
+    def replaced(self, where: Term, old: Term, new: Term, root: Term, equal: Proved) -> Proved:
+        """where ⇒ root ≡ root with `new` for `old`, from where ⇒ old ≡ new."""
+        goal = ForAll("equals for equals", implies(where, same(root, substitute(root, {old: new}))))
+        named = {"where": where, "old": old, "new": new, "root": root}
+        return self.apply("congruence", goal, [equal], **{k: term_to_json(v) for k, v in named.items()})
+
+    # -- gradients at z -------------------------------------------------------------------------------------------
+
+    def commuted_zero(self) -> Proved:
+        a, b = var("a", self.fmt), var("b", self.fmt)
+        return self.solve("finite times zero is zero", implies(all_of(is_zero(a), is_finite(b)), is_zero(mul(self.ctx, b, a))))
+
+    def negated_product(self) -> Proved:
+        a, b = var("a", self.fmt), var("b", self.fmt)
+        return self.solve("a ⊗ −b = −(a ⊗ b)", same(mul(self.ctx, a, neg(b)), neg(mul(self.ctx, a, b))))
+
+    def passes(
+        self, where: Term, g: Term, x: Term, hidden: Sequence[Term], facts: Sequence[tuple[Proved, Instance]] = ()
+    ) -> Proved:
+        """where ⇒ g ⊗ ReLU′(x) ≡ g."""
+        claim = ForAll("an active ReLU passes the gradient", implies(where, same(blocks.through(self.ctx, g, x), g)))
+        return self.follows(claim, facts, [*hidden, g, x])
+
+    def chain(self, where: Term, terms_: Sequence[Term], links: Sequence[Proved]) -> Proved:
+        """where ⇒ first ≡ last, from the equalities of neighbours."""
+        goal = ForAll("equalities in a row", implies(where, same(terms_[0], terms_[-1])))
+        return self.follows(goal, [(link, {}) for link in links], terms_)
+
+    def free_block(self) -> tuple[Indicator, Term, Term, dict[str, Term]]:
+        """A threshold block with free weights, its input and upstream gradient, and its values before activations."""
+        fmt, ctx = self.fmt, self.ctx
+        free = Indicator(-1, *(var(name, fmt) for name in ("shift", "slope", "bias1", "bias2", "scale")))
+        return free, var("input", fmt), var("g", fmt), self.inside(free, var("input", fmt))
+
+    def inside(self, block: Indicator, x: Term) -> dict[str, Term]:
+        ctx, product = self.ctx, block.second(self.ctx, x)
+        pre1, pre2 = sub(ctx, block.bias1, product), sub(ctx, block.bias2, product)
+        last = sub(ctx, mul(ctx, block.scale, relu(pre1)), mul(ctx, block.scale, relu(pre2)))
+        return {"last": last, "pre1": pre1, "pre2": pre2, "first": block.first(ctx, x)}
+
+    def active(self) -> Proved:
+        """For all weights: with h₁ and g active and h₂ not, a threshold block returns (g ⊗ S) ⊗ A."""
+        ctx, (free, x, g, at) = self.ctx, self.free_block()
+        last, pre1, pre2, first = at.values()
+        m, n = mul(ctx, g, free.scale), mul(ctx, g, neg(free.scale))
+        p = mul(ctx, m, free.slope)
+        where = all_of(
+            lt(self.zero, last), lt(self.zero, pre1), le(pre2, self.zero), lt(self.zero, first), is_finite(free.slope),
+            is_finite(g), is_finite(m), is_finite(p), negation(is_zero(g)), negation(is_zero(m)), negation(is_zero(p)),
+        )  # fmt: skip
+        root = blocks.first_gradient(ctx, free, x, g)
+        inner = [last, pre1, pre2, first, m, p]
+        one = self.passes(where, g, last, inner)
+        link1 = self.replaced(where, blocks.through(ctx, g, last), g, root, one)
+        root1 = substitute(root, {blocks.through(ctx, g, last): g})
+        two = self.passes(where, m, pre1, inner)
+        link2 = self.replaced(where, blocks.through(ctx, m, pre1), m, root1, two)
+        root2 = substitute(root1, {blocks.through(ctx, m, pre1): m})
+        off = blocks.through(ctx, n, pre2)
+        c1, c2 = mul(ctx, m, neg(free.slope)), mul(ctx, off, neg(free.slope))
+        minus = self.negated_product()
+        facts: list[tuple[Proved, Instance]] = [
+            (minus, {"a": m, "b": free.slope}), (minus, {"a": g, "b": free.scale}),
+            (self.commuted_zero(), {"a": blocks.slope(pre2), "b": n}),
+            (self.product_of_zero(), {"a": off, "b": neg(free.slope)}),
+        ]  # fmt: skip
+        third = ForAll("the rest is exact", implies(where, same(root2, p)))
+        link3 = self.follows(third, facts, [c1, c2, off, n, *inner])
+        return self.chain(where, [root, root1, root2, p], [link1, link2, link3])
+
+    def inactive(self) -> Proved:
+        """For all weights: a threshold block with output 0 returns ±0 for every finite gradient."""
+        ctx, (free, x, g, at) = self.ctx, self.free_block()
+        e = blocks.through(ctx, g, at["last"])
+        numbers = [negation(is_nan(at[name])) for name in ("pre1", "pre2", "first")]
+        where = all_of(is_finite(g), is_finite(free.slope), is_finite(free.scale), le(at["last"], self.zero), *numbers)
+        zero = self.product_of_zero()
+        a1, a2 = mul(ctx, e, free.scale), mul(ctx, e, neg(free.scale))
+        b1, b2 = blocks.through(ctx, a1, at["pre1"]), blocks.through(ctx, a2, at["pre2"])
+        c1, c2 = mul(ctx, b1, neg(free.slope)), mul(ctx, b2, neg(free.slope))
+        pairs = [a1.args, a2.args, b1.args, b2.args, c1.args, c2.args]
+        facts: list[tuple[Proved, Instance]] = [(zero, {"a": a, "b": b}) for a, b in pairs]
+        facts.append((self.commuted_zero(), {"a": blocks.slope(at["last"]), "b": g}))
+        claim = ForAll("an inactive block", implies(where, is_zero(blocks.first_gradient(ctx, free, x, g))))
+        return self.follows(claim, facts, [e, a1, a2, b1, b2, c1, c2, *at.values()])
+
+    def states_at_z(self) -> Proved:
+        """At x = z: the first layer and h₁ are active, h₂ is not."""
+        ctx, where = self.ctx, all_of(self.here, stated.has_slope(self.fmt, self.sign, self.case, self.code), eq(self.x, self.z))
+        at = self.inside(self.point.low, self.x)
+        there = self.inside(self.point.low, self.z)
+        names = ("pre1", "pre2", "first")
+        signs = [lt(self.zero, there["pre1"]), le(there["pre2"], self.zero), lt(self.zero, there["first"])]
+        case = all_of(case_holds(self.fmt, self.case, self.code), case_holds(self.fmt, self.case, self.following))
+        alone = self.solve("the signs at x = z", implies(all_of(case, stated.has_slope(self.fmt, self.sign, self.case, self.code)), all_of(*signs)))
+        equal = self.solve("x is z", implies(where, same(self.x, self.z)))
+        facts: list[tuple[Proved, Instance]] = [(alone, {})]
+        facts += [(self.replaced(where, self.x, self.z, at[name], equal), {}) for name in names]
+        goal = implies(where, all_of(lt(self.zero, at["pre1"]), le(at["pre2"], self.zero), lt(self.zero, at["first"])))
+        return self.follows(ForAll("the signs at x = z", goal), facts, [*(at[n] for n in names), *(there[n] for n in names)])
+
+    def scaled_back(self) -> Proved:
+        """((t ⊗ u) ⊗ S) ⊗ A = t where nothing leaves the normal numbers."""
+        ctx, t, low = self.ctx, var("t", self.fmt), self.point.low
+        u = stated.unit(self.fmt, self.sign, self.code)
+        parts = [t, mul(ctx, t, u)]
+        parts.append(mul(ctx, parts[-1], low.scale))
+        case = all_of(case_holds(self.fmt, self.case, self.code), case_holds(self.fmt, self.case, self.following))
+        if self.sign == "positive":
+            case = all_of(case, negation(same(self.code, bits(self.fmt.bits, 0))))
+        goal = same(mul(ctx, parts[-1], low.slope), t)
+        return self.solve("powers of two cancel", implies(all_of(case, *(stated.normal(p) for p in parts)), goal))
+
+
+    def unit_positive(self) -> Proved:
+        """u = z ⊖ z⁻ is finite and positive."""
+        u = stated.unit(self.fmt, self.sign, self.code)
+        case = all_of(case_holds(self.fmt, self.case, self.code), case_holds(self.fmt, self.case, self.following))
+        if self.sign == "positive":
+            case = all_of(case, negation(same(self.code, bits(self.fmt.bits, 0))))
+        return self.solve("u > 0", implies(case, all_of(lt(self.zero, u), is_finite(u))))
+
+    def gradient_elsewhere(self, threshold: Proved, indicator: Proved) -> Proved:
+        """x ≠ z ⇒ the gradient of the slope block is ±0."""
+        ctx, block, y = self.ctx, stated.slope_block(self.fmt, self.sign, self.case), var("y", self.fmt)
+        u, w, ind = block.unit, block.weight, block.indicator.output(self.ctx, self.x)
+        inner = block.inner(ctx, self.x)
+        outer = mul(ctx, w, relu(inner))
+        e1 = blocks.through(ctx, y, outer)
+        e2 = mul(ctx, e1, w)
+        e3 = blocks.through(ctx, e2, inner)
+        e = block.at_indicator(ctx, self.x, y)
+        back = block.gradient(ctx, self.x, y)
+        zero, commuted = self.product_of_zero(), self.commuted_zero()
+        facts: list[tuple[Proved, Instance]] = [
+            (indicator, {}), (self.unit_positive(), {}), (self.zero_back(threshold), {"g": e}),
+            (commuted, {"a": ind, "b": u}), (commuted, {"a": relu(inner), "b": w}),
+            (commuted, {"a": blocks.slope(outer), "b": y}), (zero, {"a": e1, "b": w}),
+            (zero, {"a": e2, "b": blocks.slope(inner)}), (zero, {"a": e3, "b": u}),
+        ]  # fmt: skip
+        where = all_of(stated.slope_where(self.fmt, self.sign, self.case), negation(eq(self.x, self.z)))
+        claim = ForAll("x ≠ z: no gradient", implies(where, is_zero(back)))
+        return self.follows(claim, facts, [back, e, e3, e2, e1, outer, inner, ind, u])
+
+    def gradient_there(self, threshold: Proved, indicator: Proved) -> Proved:
+        """x = z ⇒ the gradient of the slope block is y ⊗ w: its parts are replaced by what they are, one by one."""
+        ctx, block, y = self.ctx, stated.slope_block(self.fmt, self.sign, self.case), var("y", self.fmt)
+        u, w, ind = block.unit, block.weight, block.indicator.output(self.ctx, self.x)
+        where = all_of(stated.slope_where(self.fmt, self.sign, self.case), eq(self.x, self.z))
+        t, before = mul(ctx, y, w), self.point.before(ctx, self.x)
+        a, any_ = mul(ctx, t, u), var("a", self.fmt)
+        b = mul(ctx, a, self.point.low.scale)
+        inner, wu = mul(ctx, u, self.one), mul(ctx, w, u)
+        ident = self.solve("a ⊗ 1 = a", same(mul(ctx, any_, self.one), any_))
+        positive = [(self.unit_positive(), {})]
+        shown = [a, b, t, wu, u]
+        roots, links = [block.gradient(ctx, self.x, y)], []
+
+        def step(old: Term, new: Term, equal: Proved) -> None:
+            links.append(self.replaced(where, old, new, roots[-1], equal))
+            roots.append(substitute(roots[-1], {old: new}))
+
+        def equal(old: Term, new: Term, facts: Sequence[tuple[Proved, Instance]], hidden: Sequence[Term]) -> Proved:
+            return self.follows(ForAll("a part", implies(where, same(old, new))), facts, hidden)
+
+        step(ind, self.one, equal(ind, self.one, [(indicator, {})], [ind, *shown]))
+        step(inner, u, equal(inner, u, [(ident, {"a": u})], [inner, *shown]))
+        step(relu(u), u, equal(relu(u), u, positive, shown))
+        step(blocks.through(ctx, y, wu), y, self.passes(where, y, wu, shown))
+        step(blocks.through(ctx, t, u), t, self.passes(where, t, u, shown, positive))
+        step(blocks.through(ctx, a, before), a, self.passes(where, a, before, shown, [(indicator, {})]))
+        step(mul(ctx, a, self.one), a, equal(mul(ctx, a, self.one), a, [(ident, {"a": a})], [mul(ctx, a, self.one), *shown]))
+        low, high = self.point.low, self.point.high
+        minus = mul(ctx, a, neg(self.one))
+        low_back, high_back = (blocks.first_gradient(ctx, each, self.x, g) for each, g in ((low, a), (high, minus)))
+        p = mul(ctx, b, low.slope)
+        facts: list[tuple[Proved, Instance]] = [
+            (self.active(), {**weights_of(low), "input": self.x, "g": a}),
+            (self.inactive(), {**weights_of(high), "input": self.x, "g": minus}),
+            (self.states_at_z(), {}), (threshold, {}), (threshold, {"z": self.following}),
+            (self.numbers_inside(), {}), (self.numbers_inside(), {"z": self.following}),
+            (self.scaled_back(), {"t": t}), (self.negated_product(), {"a": a, "b": self.one}), (ident, {"a": a}),
+        ]  # fmt: skip
+        insides = [*self.inside(low, self.x).values(), *self.inside(high, self.x).values()]
+        hidden = [low_back, high_back, minus, mul(ctx, a, self.one), p, *shown, *insides]
+        hidden += [low.slope, low.scale, high.slope, high.scale]
+        links.append(self.follows(ForAll("what is left", implies(where, same(roots[-1], t))), facts, hidden))
+        return self.chain(where, [*roots, t], links)
+
+
+def weights_of(block: Indicator) -> Instance:
+    """What the free weights of `Lemmas.free_block` are in a block."""
+    return {"shift": block.shift, "slope": block.slope, "bias1": block.bias1, "bias2": block.bias2, "scale": block.scale}
+
+
 def _case(fmt: Format, sign: str, case: str):  # type: ignore[no-untyped-def]
     from fpsmt.claims import Case
 
@@ -223,3 +440,60 @@ def exact(claim: ForAll, options: Options, fmt: Format, sign: str, case: str) ->
         return lemmas.indicator(lemmas.threshold())
     except NotProved as failed:
         return Unknown(claim, str(failed))
+
+
+@proof("B-value-without-gradient")
+def value_without_gradient(claim: ForAll, options: Options, fmt: Format, sign: str, case: str) -> Verdict:
+    """The value from the indicator's, the gradient from the killers'."""
+    try:
+        lemmas, ctx = Lemmas(fmt, sign, case, options), context(fmt)
+        block, y = stated.value_block(fmt, sign, case), var("y", fmt)
+        threshold = lemmas.threshold()
+        given = mul(ctx, y, block.value)
+        indicator = block.indicator.output(ctx, lemmas.x)
+        killed = block.killer.gradient(ctx, indicator, given)
+        kept = block.killer.output(ctx, indicator)
+        back = block.indicator.gradient(ctx, lemmas.x, killed)
+        v = var("v", fmt)
+        times = implies(is_finite(v), all_of(same(mul(ctx, v, lemmas.one), v), is_zero(mul(ctx, v, lemmas.zero))))
+        facts: list[tuple[Proved, Instance]] = [
+            (lemmas.indicator(threshold), {}),
+            (lemmas.killed(block.killer), {"i": indicator, "g": given}),
+            (lemmas.zero_back(threshold), {"g": killed}),
+            (lemmas.solve("v ⊗ 1 = v, v ⊗ 0 = ±0", times), {}),
+        ]
+        return lemmas.follows(claim, facts, [back, killed, kept, indicator, given])
+    except NotProved as failed:
+        return Unknown(claim, str(failed))
+
+
+@proof("B-gradient-at-a-point")
+def gradient_at_a_point(claim: ForAll, options: Options, fmt: Format, sign: str, case: str) -> Verdict:
+    """Elsewhere the indicator's last ReLU stops the gradient; at z the chain of weights is followed."""
+    try:
+        lemmas = Lemmas(fmt, sign, case, options)
+        threshold = lemmas.threshold()
+        indicator = lemmas.indicator(threshold)
+        there, elsewhere = lemmas.gradient_there(threshold, indicator), lemmas.gradient_elsewhere(threshold, indicator)
+        block, y = stated.slope_block(fmt, sign, case), var("y", fmt)
+        hidden = [block.gradient(lemmas.ctx, lemmas.x, y), mul(lemmas.ctx, y, block.weight)]
+        return lemmas.follows(claim, [(there, {}), (elsewhere, {})], hidden)
+    except NotProved as failed:
+        return Unknown(claim, str(failed))
+
+
+for _id in (
+    "B-exact-indicator-between-cases",
+    "B-killer-value",
+    "B-killer-gradient",
+    "B-one-killer-fewer",
+    "B-killer-threshold",
+    "B-value-without-gradient-overflow",
+    "B-gradient-at-a-point-normalisation",
+    "B-gradient-at-every-point",
+):
+
+    @proof(_id)
+    def by_any_means(claim: ForAll, options: Options, **case: object) -> Verdict:
+        """Exhaustion, search, then solvers."""
+        return decide(claim, options)
