@@ -5,6 +5,7 @@ that zero times a finite weight is zero, which is one lemma for all weights, and
 """
 
 from collections.abc import Mapping, Sequence
+from functools import cached_property
 
 import specs.gradient_blocks as stated
 from fpsmt import kernel
@@ -29,6 +30,7 @@ from fpsmt.terms import (
     is_finite,
     is_nan,
     is_zero,
+    ite,
     le,
     lt,
     mul,
@@ -85,6 +87,7 @@ class Lemmas:
 
     # -- values -----------------------------------------------------------------------------------------------
 
+    @cached_property
     def threshold(self) -> Proved:
         """1[x ≥ z] for all z of the case."""
         claim = ForAll(f"1[x ≥ z] in {self.fmt}", is_indicator(self.ctx, self.sign, self.case, self.code, self.x))
@@ -92,19 +95,22 @@ class Lemmas:
             return self.settled(decide(claim, self.options, only="exhaust"))
         return self.settled(Script(self.ctx, self.sign, self.case, claim, self.options).prove())
 
-    def indicator(self, threshold: Proved) -> Proved:
+    @cached_property
+    def indicator(self) -> Proved:
         """1[x = z] from 1[x ≥ z] at z and at z⁺."""
         claim = stated.exact_indicator.claim(_case(self.fmt, self.sign, self.case))
         assert isinstance(claim, ForAll)
         low, high = (b.output(self.ctx, self.x) for b in (self.point.low, self.point.high))
-        return self.follows(claim, [(threshold, {}), (threshold, {"z": self.following})], [low, high])
+        return self.follows(claim, [(self.threshold, {}), (self.threshold, {"z": self.following})], [low, high])
 
     # -- zero gradients -----------------------------------------------------------------------------------------
 
+    @cached_property
     def product_of_zero(self) -> Proved:
         a, b = var("a", self.fmt), var("b", self.fmt)
         return self.solve("zero times finite is zero", implies(all_of(is_zero(a), is_finite(b)), is_zero(mul(self.ctx, a, b))))
 
+    @cached_property
     def zero_through(self) -> Proved:
         """For all weights: a gradient ±0 at the output of a threshold block whose values are numbers comes back as ±0."""
         ctx, fmt = self.ctx, self.fmt
@@ -120,7 +126,7 @@ class Lemmas:
             "zero in, zero out",
             implies(all_of(is_zero(g), *finite, *numbers), is_zero(blocks.first_gradient(ctx, free, x, g))),
         )
-        zero = self.product_of_zero()
+        zero = self.product_of_zero
         e1 = blocks.through(ctx, g, last)
         a1, a2 = mul(ctx, e1, free.scale), mul(ctx, e1, neg(free.scale))
         b1, b2 = blocks.through(ctx, a1, pre1), blocks.through(ctx, a2, pre2)
@@ -129,6 +135,7 @@ class Lemmas:
         facts = [(zero, {"a": a, "b": b}) for a, b in pairs]
         return self.follows(claim, facts, [e1, a1, a2, b1, b2, c1, c2, last, pre1, pre2, first])
 
+    @cached_property
     def numbers_inside(self) -> Proved:
         """No value inside a threshold block is NaN, and its weights are finite."""
         ctx, fmt = self.ctx, self.fmt
@@ -158,10 +165,11 @@ class Lemmas:
         hidden = [second, block.slope, block.shift, block.bias1, block.bias2, block.scale]
         return self.follows(claim, [(weights, {}), (product, {"a": block.slope, "b": relu(first)})], hidden)
 
-    def zero_back(self, threshold: Proved) -> Proved:
+    @cached_property
+    def zero_back(self) -> Proved:
         """A gradient ±0 at the output of 1[x = z] comes back as ±0."""
         ctx, fmt, g = self.ctx, self.fmt, var("g", self.fmt)
-        zero, generic, inside = self.product_of_zero(), self.zero_through(), self.numbers_inside()
+        zero, generic, inside = self.product_of_zero, self.zero_through, self.numbers_inside
         before = self.point.before(ctx, self.x)
         e = blocks.through(ctx, g, before)
         facts: list[tuple[Proved, Instance]] = [(zero, {"a": g, "b": blocks.slope(before)})]
@@ -177,7 +185,7 @@ class Lemmas:
                 (zero, {"a": e, "b": sign}),
                 (generic, {**names, "scale": block.scale, "input": self.x, "g": given}),
                 (inside, {"z": code}),
-                (threshold, {"z": code}),
+                (self.threshold, {"z": code}),
             ]
             hidden += [back, given, last, *pre, block.first(ctx, self.x), block.slope, block.scale]
         claim = ForAll("zero in, zero out", implies(all_of(self.here, is_zero(g)), is_zero(self.point.gradient(ctx, self.x, g))))
@@ -214,10 +222,12 @@ class Lemmas:
 
     # -- gradients at z -------------------------------------------------------------------------------------------
 
+    @cached_property
     def commuted_zero(self) -> Proved:
         a, b = var("a", self.fmt), var("b", self.fmt)
         return self.solve("finite times zero is zero", implies(all_of(is_zero(a), is_finite(b)), is_zero(mul(self.ctx, b, a))))
 
+    @cached_property
     def negated_product(self) -> Proved:
         a, b = var("a", self.fmt), var("b", self.fmt)
         return self.solve("a ⊗ −b = −(a ⊗ b)", same(mul(self.ctx, a, neg(b)), neg(mul(self.ctx, a, b))))
@@ -246,6 +256,7 @@ class Lemmas:
         last = sub(ctx, mul(ctx, block.scale, relu(pre1)), mul(ctx, block.scale, relu(pre2)))
         return {"last": last, "pre1": pre1, "pre2": pre2, "first": block.first(ctx, x)}
 
+    @cached_property
     def active(self) -> Proved:
         """For all weights: with h₁ and g active and h₂ not, a threshold block returns (g ⊗ S) ⊗ A."""
         ctx, (free, x, g, at) = self.ctx, self.free_block()
@@ -266,32 +277,34 @@ class Lemmas:
         root2 = substitute(root1, {blocks.through(ctx, m, pre1): m})
         off = blocks.through(ctx, n, pre2)
         c1, c2 = mul(ctx, m, neg(free.slope)), mul(ctx, off, neg(free.slope))
-        minus = self.negated_product()
+        minus = self.negated_product
         facts: list[tuple[Proved, Instance]] = [
             (minus, {"a": m, "b": free.slope}), (minus, {"a": g, "b": free.scale}),
-            (self.commuted_zero(), {"a": blocks.slope(pre2), "b": n}),
-            (self.product_of_zero(), {"a": off, "b": neg(free.slope)}),
+            (self.commuted_zero, {"a": blocks.slope(pre2), "b": n}),
+            (self.product_of_zero, {"a": off, "b": neg(free.slope)}),
         ]  # fmt: skip
         third = ForAll("the rest is exact", implies(where, same(root2, p)))
         link3 = self.follows(third, facts, [c1, c2, off, n, *inner])
         return self.chain(where, [root, root1, root2, p], [link1, link2, link3])
 
+    @cached_property
     def inactive(self) -> Proved:
         """For all weights: a threshold block with output 0 returns ±0 for every finite gradient."""
         ctx, (free, x, g, at) = self.ctx, self.free_block()
         e = blocks.through(ctx, g, at["last"])
         numbers = [negation(is_nan(at[name])) for name in ("pre1", "pre2", "first")]
         where = all_of(is_finite(g), is_finite(free.slope), is_finite(free.scale), le(at["last"], self.zero), *numbers)
-        zero = self.product_of_zero()
+        zero = self.product_of_zero
         a1, a2 = mul(ctx, e, free.scale), mul(ctx, e, neg(free.scale))
         b1, b2 = blocks.through(ctx, a1, at["pre1"]), blocks.through(ctx, a2, at["pre2"])
         c1, c2 = mul(ctx, b1, neg(free.slope)), mul(ctx, b2, neg(free.slope))
         pairs = [a1.args, a2.args, b1.args, b2.args, c1.args, c2.args]
         facts: list[tuple[Proved, Instance]] = [(zero, {"a": a, "b": b}) for a, b in pairs]
-        facts.append((self.commuted_zero(), {"a": blocks.slope(at["last"]), "b": g}))
+        facts.append((self.commuted_zero, {"a": blocks.slope(at["last"]), "b": g}))
         claim = ForAll("an inactive block", implies(where, is_zero(blocks.first_gradient(ctx, free, x, g))))
         return self.follows(claim, facts, [e, a1, a2, b1, b2, c1, c2, *at.values()])
 
+    @cached_property
     def states_at_z(self) -> Proved:
         """At x = z: the first layer and h₁ are active, h₂ is not."""
         ctx, where = self.ctx, all_of(self.here, stated.has_slope(self.fmt, self.sign, self.case, self.code), eq(self.x, self.z))
@@ -307,6 +320,7 @@ class Lemmas:
         goal = implies(where, all_of(lt(self.zero, at["pre1"]), le(at["pre2"], self.zero), lt(self.zero, at["first"])))
         return self.follows(ForAll("the signs at x = z", goal), facts, [*(at[n] for n in names), *(there[n] for n in names)])
 
+    @cached_property
     def scaled_back(self) -> Proved:
         """((t ⊗ u) ⊗ S) ⊗ A = t where nothing leaves the normal numbers."""
         ctx, t, low = self.ctx, var("t", self.fmt), self.point.low
@@ -320,6 +334,7 @@ class Lemmas:
         return self.solve("powers of two cancel", implies(all_of(case, *(stated.normal(p) for p in parts)), goal))
 
 
+    @cached_property
     def unit_positive(self) -> Proved:
         """u = z ⊖ z⁻ is finite and positive."""
         u = stated.unit(self.fmt, self.sign, self.code)
@@ -328,7 +343,8 @@ class Lemmas:
             case = all_of(case, negation(same(self.code, bits(self.fmt.bits, 0))))
         return self.solve("u > 0", implies(case, all_of(lt(self.zero, u), is_finite(u))))
 
-    def gradient_elsewhere(self, threshold: Proved, indicator: Proved) -> Proved:
+    @cached_property
+    def gradient_elsewhere(self) -> Proved:
         """x ≠ z ⇒ the gradient of the slope block is ±0."""
         ctx, block, y = self.ctx, stated.slope_block(self.fmt, self.sign, self.case), var("y", self.fmt)
         u, w, ind = block.unit, block.weight, block.indicator.output(self.ctx, self.x)
@@ -339,9 +355,9 @@ class Lemmas:
         e3 = blocks.through(ctx, e2, inner)
         e = block.at_indicator(ctx, self.x, y)
         back = block.gradient(ctx, self.x, y)
-        zero, commuted = self.product_of_zero(), self.commuted_zero()
+        zero, commuted = self.product_of_zero, self.commuted_zero
         facts: list[tuple[Proved, Instance]] = [
-            (indicator, {}), (self.unit_positive(), {}), (self.zero_back(threshold), {"g": e}),
+            (self.indicator, {}), (self.unit_positive, {}), (self.zero_back, {"g": e}),
             (commuted, {"a": ind, "b": u}), (commuted, {"a": relu(inner), "b": w}),
             (commuted, {"a": blocks.slope(outer), "b": y}), (zero, {"a": e1, "b": w}),
             (zero, {"a": e2, "b": blocks.slope(inner)}), (zero, {"a": e3, "b": u}),
@@ -350,7 +366,8 @@ class Lemmas:
         claim = ForAll("x ≠ z: no gradient", implies(where, is_zero(back)))
         return self.follows(claim, facts, [back, e, e3, e2, e1, outer, inner, ind, u])
 
-    def gradient_there(self, threshold: Proved, indicator: Proved) -> Proved:
+    @cached_property
+    def gradient_there(self) -> Proved:
         """x = z ⇒ the gradient of the slope block is y ⊗ w: its parts are replaced by what they are, one by one."""
         ctx, block, y = self.ctx, stated.slope_block(self.fmt, self.sign, self.case), var("y", self.fmt)
         u, w, ind = block.unit, block.weight, block.indicator.output(self.ctx, self.x)
@@ -360,7 +377,7 @@ class Lemmas:
         b = mul(ctx, a, self.point.low.scale)
         inner, wu = mul(ctx, u, self.one), mul(ctx, w, u)
         ident = self.solve("a ⊗ 1 = a", same(mul(ctx, any_, self.one), any_))
-        positive = [(self.unit_positive(), {})]
+        positive = [(self.unit_positive, {})]
         shown = [a, b, t, wu, u]
         roots, links = [block.gradient(ctx, self.x, y)], []
 
@@ -371,29 +388,58 @@ class Lemmas:
         def equal(old: Term, new: Term, facts: Sequence[tuple[Proved, Instance]], hidden: Sequence[Term]) -> Proved:
             return self.follows(ForAll("a part", implies(where, same(old, new))), facts, hidden)
 
-        step(ind, self.one, equal(ind, self.one, [(indicator, {})], [ind, *shown]))
+        step(ind, self.one, equal(ind, self.one, [(self.indicator, {})], [ind, *shown]))
         step(inner, u, equal(inner, u, [(ident, {"a": u})], [inner, *shown]))
         step(relu(u), u, equal(relu(u), u, positive, shown))
         step(blocks.through(ctx, y, wu), y, self.passes(where, y, wu, shown))
         step(blocks.through(ctx, t, u), t, self.passes(where, t, u, shown, positive))
-        step(blocks.through(ctx, a, before), a, self.passes(where, a, before, shown, [(indicator, {})]))
+        step(blocks.through(ctx, a, before), a, self.passes(where, a, before, shown, [(self.indicator, {})]))
         step(mul(ctx, a, self.one), a, equal(mul(ctx, a, self.one), a, [(ident, {"a": a})], [mul(ctx, a, self.one), *shown]))
         low, high = self.point.low, self.point.high
         minus = mul(ctx, a, neg(self.one))
         low_back, high_back = (blocks.first_gradient(ctx, each, self.x, g) for each, g in ((low, a), (high, minus)))
         p = mul(ctx, b, low.slope)
         facts: list[tuple[Proved, Instance]] = [
-            (self.active(), {**weights_of(low), "input": self.x, "g": a}),
-            (self.inactive(), {**weights_of(high), "input": self.x, "g": minus}),
-            (self.states_at_z(), {}), (threshold, {}), (threshold, {"z": self.following}),
-            (self.numbers_inside(), {}), (self.numbers_inside(), {"z": self.following}),
-            (self.scaled_back(), {"t": t}), (self.negated_product(), {"a": a, "b": self.one}), (ident, {"a": a}),
+            (self.active, {**weights_of(low), "input": self.x, "g": a}),
+            (self.inactive, {**weights_of(high), "input": self.x, "g": minus}),
+            (self.states_at_z, {}), (self.threshold, {}), (self.threshold, {"z": self.following}),
+            (self.numbers_inside, {}), (self.numbers_inside, {"z": self.following}),
+            (self.scaled_back, {"t": t}), (self.negated_product, {"a": a, "b": self.one}), (ident, {"a": a}),
         ]  # fmt: skip
         insides = [*self.inside(low, self.x).values(), *self.inside(high, self.x).values()]
         hidden = [low_back, high_back, minus, mul(ctx, a, self.one), p, *shown, *insides]
         hidden += [low.slope, low.scale, high.slope, high.scale]
         links.append(self.follows(ForAll("what is left", implies(where, same(roots[-1], t))), facts, hidden))
         return self.chain(where, [*roots, t], links)
+
+    @cached_property
+    def level(self) -> Proved:
+        """The block with the slope has the value w ⊗ u at z, and 0 elsewhere."""
+        ctx, block = self.ctx, stated.slope_block(self.fmt, self.sign, self.case)
+        u, w, ind, out = block.unit, block.weight, block.indicator.output(ctx, self.x), block.output(ctx, self.x)
+        wu, any_, goals, facts = mul(ctx, w, u), var("a", self.fmt), [], [(self.indicator, {})]
+        where = all_of(self.here, lt(self.zero, wu), is_finite(w))
+        ident = self.solve("a ⊗ 1 = a", same(mul(ctx, any_, self.one), any_))
+        positive = [(self.unit_positive, {})]
+        one, inner = all_of(where, same(ind, self.one)), mul(ctx, u, self.one)
+        itself = self.solve("itself", implies(same(ind, self.one), same(ind, self.one)))
+        roots = [out, substitute(out, {ind: self.one})]
+        chained = [self.replaced(same(ind, self.one), ind, self.one, out, itself)]
+        for old, new, known in ((inner, u, [(ident, {"a": u})]), (relu(u), u, positive)):
+            equal = self.follows(ForAll("a part", implies(one, same(old, new))), known, [inner, u] if old is inner else [u])
+            chained.append(self.replaced(one, old, new, roots[-1], equal))
+            roots.append(substitute(roots[-1], {old: new}))
+        goals.append(self.chain(one, roots, chained))
+        none = same(ind, self.zero)
+        itself = self.solve("itself", implies(none, same(ind, self.zero)))
+        zero, product = self.commuted_zero, mul(ctx, u, self.zero)
+        facts += [
+            (goals[0], {}), (self.replaced(none, ind, self.zero, out, itself), {}),
+            (zero, {"a": self.zero, "b": u}), (zero, {"a": relu(product), "b": w}), *positive,
+        ]  # fmt: skip
+        value = same(out, ite(eq(self.x, self.z), wu, self.zero))
+        hidden = [out, roots[1], roots[2], mul(ctx, w, relu(product)), product, ind, wu, u]
+        return self.follows(ForAll("its value", implies(where, value)), facts, hidden)
 
 
 def weights_of(block: Indicator) -> Instance:
@@ -425,7 +471,7 @@ def at_most(claim: ForAll, options: Options, fmt: Format, sign: str, case: str) 
         goal = ForAll("the output at −x", implies(TRUE, same(other, substitute(other, {minus: lemmas.x}))))
         equal = lemmas.apply("congruence", goal, [reflected], **{k: term_to_json(v) for k, v in named.items()})
         output = blocks.at_most_block(lemmas.ctx, sign, case, lemmas.code).output(lemmas.ctx, lemmas.x)
-        return lemmas.follows(claim, [(lemmas.threshold(), {"x": flipped}), (equal, {})], [other, output])
+        return lemmas.follows(claim, [(lemmas.threshold, {"x": flipped}), (equal, {})], [other, output])
     except NotProved as failed:
         return Unknown(claim, str(failed))
 
@@ -437,47 +483,72 @@ def exact(claim: ForAll, options: Options, fmt: Format, sign: str, case: str) ->
         return decide(claim, options, only="exhaust")
     try:
         lemmas = Lemmas(fmt, sign, case, options)
-        return lemmas.indicator(lemmas.threshold())
+        return lemmas.indicator
     except NotProved as failed:
         return Unknown(claim, str(failed))
+
+
+def value_block_proof(lemmas: Lemmas, claim: ForAll, block: blocks.ValueBlock) -> Proved:
+    """f₁: the value from the indicator's, the gradient from the killers'."""
+    ctx, y, v = lemmas.ctx, var("y", lemmas.fmt), var("v", lemmas.fmt)
+    given = mul(ctx, y, block.value)
+    indicator = block.indicator.output(ctx, lemmas.x)
+    killed = block.killer.gradient(ctx, indicator, given)
+    kept = block.killer.output(ctx, indicator)
+    back = block.indicator.gradient(ctx, lemmas.x, killed)
+    times = implies(is_finite(v), all_of(same(mul(ctx, v, lemmas.one), v), is_zero(mul(ctx, v, lemmas.zero))))
+    facts: list[tuple[Proved, Instance]] = [
+        (lemmas.indicator, {}),
+        (lemmas.killed(block.killer), {"i": indicator, "g": given}),
+        (lemmas.zero_back, {"g": killed}),
+        (lemmas.solve("v ⊗ 1 = v, v ⊗ 0 = ±0", times), {"v": block.value}),
+    ]
+    return lemmas.follows(claim, facts, [back, killed, kept, indicator, given])
 
 
 @proof("B-value-without-gradient")
 def value_without_gradient(claim: ForAll, options: Options, fmt: Format, sign: str, case: str) -> Verdict:
-    """The value from the indicator's, the gradient from the killers'."""
+    """f₁ for every v."""
     try:
-        lemmas, ctx = Lemmas(fmt, sign, case, options), context(fmt)
-        block, y = stated.value_block(fmt, sign, case), var("y", fmt)
-        threshold = lemmas.threshold()
-        given = mul(ctx, y, block.value)
-        indicator = block.indicator.output(ctx, lemmas.x)
-        killed = block.killer.gradient(ctx, indicator, given)
-        kept = block.killer.output(ctx, indicator)
-        back = block.indicator.gradient(ctx, lemmas.x, killed)
-        v = var("v", fmt)
-        times = implies(is_finite(v), all_of(same(mul(ctx, v, lemmas.one), v), is_zero(mul(ctx, v, lemmas.zero))))
-        facts: list[tuple[Proved, Instance]] = [
-            (lemmas.indicator(threshold), {}),
-            (lemmas.killed(block.killer), {"i": indicator, "g": given}),
-            (lemmas.zero_back(threshold), {"g": killed}),
-            (lemmas.solve("v ⊗ 1 = v, v ⊗ 0 = ±0", times), {}),
-        ]
-        return lemmas.follows(claim, facts, [back, killed, kept, indicator, given])
+        lemmas = Lemmas(fmt, sign, case, options)
+        return value_block_proof(lemmas, claim, stated.value_block(fmt, sign, case))
     except NotProved as failed:
         return Unknown(claim, str(failed))
 
 
+def slope_block_proof(lemmas: Lemmas, claim: ForAll) -> Proved:
+    """Elsewhere the indicator's last ReLU stops the gradient; at z the chain of weights is followed."""
+    there, elsewhere = lemmas.gradient_there, lemmas.gradient_elsewhere
+    block, y = stated.slope_block(lemmas.fmt, lemmas.sign, lemmas.case), var("y", lemmas.fmt)
+    hidden = [block.gradient(lemmas.ctx, lemmas.x, y), mul(lemmas.ctx, y, block.weight)]
+    return lemmas.follows(claim, [(there, {}), (elsewhere, {})], hidden)
+
+
 @proof("B-gradient-at-a-point")
 def gradient_at_a_point(claim: ForAll, options: Options, fmt: Format, sign: str, case: str) -> Verdict:
-    """Elsewhere the indicator's last ReLU stops the gradient; at z the chain of weights is followed."""
+    """The block with a slope."""
     try:
         lemmas = Lemmas(fmt, sign, case, options)
-        threshold = lemmas.threshold()
-        indicator = lemmas.indicator(threshold)
-        there, elsewhere = lemmas.gradient_there(threshold, indicator), lemmas.gradient_elsewhere(threshold, indicator)
-        block, y = stated.slope_block(fmt, sign, case), var("y", fmt)
-        hidden = [block.gradient(lemmas.ctx, lemmas.x, y), mul(lemmas.ctx, y, block.weight)]
-        return lemmas.follows(claim, [(there, {}), (elsewhere, {})], hidden)
+        return slope_block_proof(lemmas, claim)
+    except NotProved as failed:
+        return Unknown(claim, str(failed))
+
+
+@proof("B-gradient-without-value")
+def gradient_without_value(claim: ForAll, options: Options, fmt: Format, sign: str, case: str) -> Verdict:
+    """The block with a slope, f₁ for the negative of its value, and the value of the former."""
+    try:
+        lemmas, ctx = Lemmas(fmt, sign, case, options), context(fmt)
+        slope, f1 = stated.slope_block(fmt, sign, case), stated.value_block(fmt, sign, case)
+        pieces = [spec.claim(_case(fmt, sign, case)) for spec in (stated.gradient_at_a_point, stated.value_without_gradient)]
+        gradient = slope_block_proof(lemmas, pieces[0])
+        value = value_block_proof(lemmas, pieces[1], f1)
+        minus, y = stated.balance(fmt, sign, case), var("y", fmt)
+        level, out = mul(ctx, slope.weight, slope.unit), slope.output(ctx, lemmas.x)
+        facts: list[tuple[Proved, Instance]] = [(gradient, {}), (value, {"v": minus.value}), (lemmas.level, {})]
+        hidden = [slope.gradient(ctx, lemmas.x, y), minus.gradient(ctx, lemmas.x, y), minus.output(ctx, lemmas.x), out]
+        hidden += [mul(ctx, y, slope.weight), mul(ctx, y, minus.value), level]
+        return lemmas.follows(claim, facts, hidden)
     except NotProved as failed:
         return Unknown(claim, str(failed))
 

@@ -40,6 +40,7 @@ from fpsmt.terms import (
     ChoiceSort,
     Term,
     absolute,
+    add,
     all_of,
     any_of,
     bits,
@@ -55,6 +56,7 @@ from fpsmt.terms import (
     le,
     lt,
     mul,
+    neg,
     negation,
     same,
     sub,
@@ -82,12 +84,11 @@ def iff(a: Term, b: Term) -> Term:
 # -- indicators -------------------------------------------------------------------------------------------
 
 INDICATORS = [
-    *cases(fmt=SMALL, sign=SIGNS, case=CASES),
-    *cases(fmt=[float16], sign=["positive"], case=["high"]),
-    *cases(fmt=[float16], sign=["positive"], case=["low", "subnormal"], quick=False),
-    *cases(fmt=[float16], sign=["nonpositive"], case=CASES, quick=False),
-    *cases(fmt=[bfloat16, float32], sign=SIGNS, case=CASES, quick=False),
+    *cases(fmt=[float8_e5m2], sign=SIGNS, case=CASES),
+    *cases(fmt=[float8_e4m3, *HALF, float32], sign=SIGNS, case=CASES, quick=False),
 ]
+LONG = cases(fmt=[*SMALL, *HALF, float32], sign=SIGNS, case=CASES, quick=False)
+ONE = [Case({"fmt": float16, "sign": "positive", "case": "high"}), *(c for c in LONG if c.name != "float16 positive high")]
 
 
 @spec("B-indicator-at-most", source=f"{SOURCE}, released threshold blocks", cases=INDICATORS)
@@ -116,7 +117,7 @@ def exact_indicator(fmt: Format, sign: str, case: str) -> ForAll:
 @spec(
     "B-exact-indicator-between-cases",
     source=f"{SOURCE}, released indicator of a point",
-    cases=cases(fmt=[*SMALL, *HALF]) + cases(fmt=[float32], quick=False),
+    cases=cases(fmt=SMALL) + cases(fmt=[*HALF, float32], quick=False),
 )
 def exact_indicator_between_cases(fmt: Format) -> ForAll:
     """The same for the five z whose z⁺ is in another case: 2⁻, the last subnormal, 0 and two negative ones."""
@@ -190,7 +191,7 @@ def value_block(fmt: Format, sign: str, case: str) -> ValueBlock:
     return ValueBlock(indicator, Killer(fmt, copies_needed(fmt)), var("v", fmt))
 
 
-@spec("B-value-without-gradient", source=f"{SOURCE}, f₁ of Lemma 3.4 for one point", cases=INDICATORS)
+@spec("B-value-without-gradient", source=f"{SOURCE}, f₁ of Lemma 3.4 for one point", cases=LONG)
 def value_without_gradient(fmt: Format, sign: str, case: str) -> ForAll:
     """f₁ = v ⊗ killers(1[x = z]) is v at z and 0 elsewhere; its gradient is ±0 for every y with y ⊗ v finite."""
     ctx, (code, x), block = context(fmt), codes(fmt), value_block(fmt, sign, case)
@@ -273,10 +274,36 @@ def slope_claim(fmt: Format, sign: str, case: str, factor: float = 1, all_points
     )
 
 
-@spec("B-gradient-at-a-point", source=f"{SOURCE}, f₂ of Lemma 3.5 for one point, u corrected", cases=INDICATORS)
+@spec("B-gradient-at-a-point", source=f"{SOURCE}, f₂ of Lemma 3.5 for one point, u corrected", cases=LONG)
 def gradient_at_a_point(fmt: Format, sign: str, case: str) -> ForAll:
     """With u = z ⊖ z⁻ the gradient at z is exactly y ⊗ w, at every other x ±0; z has an active first layer."""
     return slope_claim(fmt, sign, case)
+
+
+@spec("B-gradient-without-value", source=f"{SOURCE}, f₂ of Lemma 3.5 for one point, u corrected", cases=ONE)
+def gradient_without_value(fmt: Format, sign: str, case: str) -> ForAll:
+    """f₂ = that block ⊕ f₁ with the value −(w ⊗ u): 0 at every x, gradient y ⊗ w at z, ±0 elsewhere.
+
+    Whatever is added to f₂ keeps its value and gets this gradient: 0 and ±0 are neutral (f₂ # f₁).
+    """
+    ctx, (code, x), y, slope = context(fmt), codes(fmt), var("y", fmt), slope_block(fmt, sign, case)
+    minus = balance(fmt, sign, case)
+    level = mul(ctx, slope.weight, slope.unit)
+    where = [slope_where(fmt, sign, case), is_finite(level), is_finite(mul(ctx, y, minus.value))]
+    goal, at = mul(ctx, y, slope.weight), eq(x, value_of(fmt, sign, code))
+    value = add(ctx, slope.output(ctx, x), minus.output(ctx, x))
+    back = add(ctx, slope.gradient(ctx, x, y), minus.gradient(ctx, x, y))
+    result = any_of(all_of(at, same(back, goal)), all_of(negation(at), is_zero(back)))
+    return ForAll(
+        f"|z|, |z⁺| {case}, z {sign}, |x| ≤ M ⇒ f₂(x) = 0, D^AD f₂ = y ⊗ w at z, else ±0 in {fmt}",
+        implies(all_of(*where), all_of(is_zero(value), result)),
+    )
+
+
+def balance(fmt: Format, sign: str, case: str) -> ValueBlock:
+    """f₁ with the value −(w ⊗ u), which cancels the value of the block with the slope."""
+    slope, block = slope_block(fmt, sign, case), value_block(fmt, sign, case)
+    return ValueBlock(block.indicator, block.killer, neg(mul(context(fmt), slope.weight, slope.unit)))
 
 
 @spec(
