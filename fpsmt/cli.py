@@ -16,6 +16,7 @@ import typer
 
 from fpsmt.commands.check import check_command
 from fpsmt.commands.common import INTERNAL, INTERRUPTED, PROVED, REFUTED, USAGE, say, silence
+from fpsmt.commands.gradient import gradient_command
 from fpsmt.commands.prove import prove_command
 from fpsmt.commands.replay import replay_command
 from fpsmt.commands.reveal import reveal_command
@@ -35,9 +36,10 @@ app.command("prove", context_settings=HELP)(prove_command)
 app.command("replay", context_settings=HELP)(replay_command)
 app.command("check", context_settings=HELP)(check_command)
 app.command("reveal", context_settings=HELP)(reveal_command)
+app.command("gradient", context_settings=HELP)(gradient_command)
 app.command("stability", context_settings=HELP)(stability_command)
 
-COMMANDS = ("prove", "sum", "replay", "check", "reveal", "stability")
+COMMANDS = ("prove", "sum", "replay", "check", "gradient", "reveal", "stability")
 
 
 def _version(wanted: bool) -> None:
