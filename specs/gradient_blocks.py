@@ -309,7 +309,10 @@ def balance(fmt: Format, sign: str, case: str) -> ValueBlock:
 @spec(
     "B-gradient-at-a-point-normalisation",
     source=f"{SOURCE}, released normalisation; expected to fail",
-    cases=cases("refuted", fmt=[float8_e5m2, float16, float32], sign=SIGNS, case=CASES, factor=[2, 0.5]),
+    cases=cases("refuted", fmt=[float16], sign=SIGNS, case=["high"], factor=[2])
+    + cases("refuted", fmt=[float16], sign=SIGNS, case=["low", "subnormal"], factor=[2], quick=False)
+    + cases("refuted", fmt=[float32], sign=SIGNS, case=CASES, factor=[2], quick=False)
+    + cases("refuted", fmt=[float16, float32], sign=SIGNS, case=["high", "low"], factor=[0.5], quick=False),
 )
 def gradient_normalisation(fmt: Format, sign: str, case: str, factor: float) -> ForAll:
     """The same with u off by a factor of two, as the released code has it at positive points: the gradient is too."""
@@ -319,7 +322,7 @@ def gradient_normalisation(fmt: Format, sign: str, case: str, factor: float) -> 
 @spec(
     "B-gradient-at-every-point",
     source=f"{SOURCE}, released f₂; expected to fail",
-    cases=cases("refuted", fmt=[float8_e5m2, float16, float32], sign=SIGNS),
+    cases=cases("refuted", fmt=[float16], sign=SIGNS) + cases("refuted", fmt=[float32], sign=SIGNS, quick=False),
 )
 def gradient_at_every_point(fmt: Format, sign: str) -> ForAll:
     """The same for every z.  False: at the last float of a binade (z > 0), or −2^k, ReLU′(0) = 0 stops the gradient.

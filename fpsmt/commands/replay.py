@@ -102,6 +102,7 @@ def _replay(record: Record) -> list[Run]:
     claim = record.claim()
     runs = [_run(record, claim, bits, schedule) for bits, schedule in record.schedules(claim)]
     runs += [_end(record, claim, *end) for end in record.ends(claim)]
+    runs += [_gradient(record, claim, stored) for stored in record.gradients(claim)]
     if record.verdict == "refuted":
         runs.append(_counterexample(record, claim, show=not runs))
     return runs
@@ -142,6 +143,18 @@ def _run(record: Record, claim: Any, bits: str | None, schedule: Any) -> Run:
         reproduced,
         (*opinions, f"  {lines[0]}", *(f"  {line}" for line in shown)),
     )
+
+
+def _gradient(record: Record, claim: Any, stored: Any) -> Run:
+    """An execution of both passes of reverse mode."""
+    try:
+        value, lines = claim.executed(stored, "again")
+        good = [x.hex for x in value] == stored["gradient"]
+        return Run(f"{record.name}, gradient {', '.join(x.decimal for x in value)}", good, tuple(f"  {x}" for x in lines))
+    except FpsmtError as error:
+        return Run(f"{record.name}, gradient", False, (f"  {error}",))
+    except (KeyError, TypeError, ValueError, AttributeError) as error:
+        raise UsageError(f"{record.name}: an execution cannot be read: {error!r}") from None
 
 
 def _end(record: Record, claim: Any, end: str, bits: str | None, how: Any) -> Run:
