@@ -65,7 +65,7 @@ from fpsmt.terms import (
 
 SOURCE = "arXiv 2605.01702"
 SMALL, HALF = [float8_e4m3, float8_e5m2], [float16, bfloat16]
-ALL = [*SMALL, *HALF, float32, float64]
+MOST = [*SMALL, *HALF, float32]
 
 
 def number(fmt: Format, value: float) -> Term:
@@ -134,7 +134,7 @@ def exact_indicator_between_cases(fmt: Format) -> ForAll:
 KILLER = f"{SOURCE}, released gradient killer"
 
 
-@spec("B-killer-value", source=KILLER, cases=cases(fmt=ALL))
+@spec("B-killer-value", source=KILLER, cases=cases(fmt=MOST) + cases(fmt=[float64], quick=False))
 def killer_value(fmt: Format) -> ForAll:
     """As many killers as the format needs send 0 to 0 and 1 to 1 (+0 to +0)."""
     ctx, copies = context(fmt), copies_needed(fmt)
@@ -142,7 +142,7 @@ def killer_value(fmt: Format) -> ForAll:
     return ForAll(f"{copies} killers are the identity on 0 and 1 in {fmt}", same(Killer(fmt, copies).output(ctx, x), x))
 
 
-@spec("B-killer-gradient", source=KILLER, cases=cases(fmt=ALL, at=[0, 1]))
+@spec("B-killer-gradient", source=KILLER, cases=cases(fmt=MOST, at=[0, 1]) + cases(fmt=[float64], at=[0, 1], quick=False))
 def killer_gradient(fmt: Format, at: int) -> ForAll:
     """Every finite upstream gradient y comes back as ±0 through copies_needed killers: 3, but 9 in float16, 5 in e4m3."""
     y, copies = var("y", fmt), copies_needed(fmt)
@@ -150,7 +150,11 @@ def killer_gradient(fmt: Format, at: int) -> ForAll:
     return ForAll(f"y finite ⇒ the gradient of {copies} killers at {at} is ±0 in {fmt}", implies(is_finite(y), is_zero(back)))
 
 
-@spec("B-one-killer-fewer", source=f"{KILLER}; expected to fail", cases=cases("refuted", fmt=ALL))
+@spec(
+    "B-one-killer-fewer",
+    source=f"{KILLER}; expected to fail",
+    cases=cases("refuted", fmt=MOST) + cases("refuted", fmt=[float64], quick=False),
+)
 def one_killer_fewer(fmt: Format) -> ForAll:
     """The same with one copy less (two in float32).  False: some large y survive; `B-killer-threshold` says which."""
     y, copies = var("y", fmt), copies_needed(fmt) - 1
@@ -168,7 +172,7 @@ def one_killer_fewer(fmt: Format) -> ForAll:
         Case({"fmt": bfloat16, "copies": 2, "last": 2.0**106}),
         Case({"fmt": float32, "copies": 1, "last": 2.0**-46}),
         Case({"fmt": float32, "copies": 2, "last": 2.0**58}),
-        Case({"fmt": float64, "copies": 2, "last": 2.0**867}),
+        Case({"fmt": float64, "copies": 2, "last": 2.0**867}, quick=False),
         Case({"fmt": float32, "copies": 2, "last": 2.0**59}, "refuted"),
     ],
 )
@@ -322,7 +326,9 @@ def gradient_normalisation(fmt: Format, sign: str, case: str, factor: float) -> 
 @spec(
     "B-gradient-at-every-point",
     source=f"{SOURCE}, released f₂; expected to fail",
-    cases=cases("refuted", fmt=[float16], sign=SIGNS) + cases("refuted", fmt=[float32], sign=SIGNS, quick=False),
+    cases=cases("refuted", fmt=[float16], sign=["positive"])
+    + cases("refuted", fmt=[float16], sign=["nonpositive"], quick=False)
+    + cases("refuted", fmt=[float32], sign=SIGNS, quick=False),
 )
 def gradient_at_every_point(fmt: Format, sign: str) -> ForAll:
     """The same for every z.  False: at the last float of a binade (z > 0), or −2^k, ReLU′(0) = 0 stops the gradient.

@@ -59,7 +59,7 @@ def _numbers(block: Indicator) -> Indicator:
     return Indicator(block.sign, *parts)  # type: ignore[arg-type]
 
 
-def _indicator(ctx: Context, z: Float, mirrored: bool) -> list[tuple[Row, ...]]:
+def indicator_layers(ctx: Context, z: Float, mirrored: bool) -> list[tuple[Row, ...]]:
     """The four layers of 1[x = z]; mirrored: those of 1[x = −z] read at −x."""
     fmt = ctx.format
     place = -z.ordinal if mirrored else z.ordinal
@@ -77,7 +77,7 @@ def value_block(ctx: Context, z: Float, value: Float, mirrored: bool = False) ->
     fmt = ctx.format
     one, steps = exactly(fmt, 1), ladder(fmt)
     ones: tuple[Row, ...] = tuple(({}, one) for _ in steps)
-    layers = _indicator(ctx, z, mirrored)
+    layers = indicator_layers(ctx, z, mirrored)
     for _ in range(copies_needed(fmt)):
         layers[-1] = layers[-1] + ones
         layers.append((({0: one, **{k: step for k, step in enumerate(steps, 1)}}, None),))
@@ -103,7 +103,7 @@ def gradient_blocks(ctx: Context, point: Point) -> list[Block]:
     negative = (point.gradient.negative != point.upstream.negative) != mirrored
     level = exactly(fmt, ratio * unit.fraction)
     one = exactly(fmt, -1 if negative else 1)
-    layers = [*_indicator(ctx, z, mirrored), (({0: unit}, None),), (({0: weight}, None),), (({0: one}, None),)]
+    layers = [*indicator_layers(ctx, z, mirrored), (({0: unit}, None),), (({0: weight}, None),), (({0: one}, None),)]
     return [Block(tuple(layers)), value_block(ctx, z, level if negative else -level, mirrored)]
 
 
@@ -155,13 +155,13 @@ def _affine(ctx: Context, name: str, source: str, rows: Sequence[Row], width: in
 def network_of(ctx: Context, points: Sequence[Point]) -> Network:
     """f₂ # f₁ with these values and gradients at these points.
 
-    >>> from fpsmt.floats import context, float32
+    >>> from fpsmt.floats import context, float8_e5m2
     >>> from fpsmt.networks import gradient, run
-    >>> at, value, slope, one = (exactly(float32, v) for v in (3.0, -2.5, 0.1015625, 1.0))
-    >>> net = network_of(context("float32"), [Point(at, value, slope, one)])
+    >>> at, value, slope, one = (exactly(float8_e5m2, v) for v in (3.0, -2.5, 0.25, 1.0))
+    >>> net = network_of(context("float8_e5m2"), [Point(at, value, slope, one)])
     >>> trace = run(net, [at], LEFT_TO_RIGHT)
     >>> str(trace.output[0]), str(gradient(trace, [one], LEFT_TO_RIGHT).gradient[0])
-    ('-2.5', '0.1015625')
+    ('-2.5', '0.25')
     """
     blocks = [b for p in points for b in gradient_blocks(ctx, p)]
     blocks += [value_block(ctx, p.at, p.value) for p in points]
