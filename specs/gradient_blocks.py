@@ -15,7 +15,6 @@ from fpsmt.constructions.gradient_blocks import (
     copies_needed,
     in_domain,
     indicator_at,
-    last_killed,
     next_code,
     point_here,
     point_indicator,
@@ -32,7 +31,6 @@ from fpsmt.floats import (
     float16,
     float32,
     float64,
-    from_ordinal,
     pow2,
 )
 from fpsmt.terms import (
@@ -47,7 +45,6 @@ from fpsmt.terms import (
     choose,
     const,
     eq,
-    extract,
     from_bits,
     implies,
     is_finite,
@@ -87,8 +84,12 @@ INDICATORS = [
     *cases(fmt=[float8_e5m2], sign=SIGNS, case=CASES),
     *cases(fmt=[float8_e4m3, *HALF, float32], sign=SIGNS, case=CASES, quick=False),
 ]
-LONG = cases(fmt=[*SMALL, *HALF, float32], sign=SIGNS, case=CASES, quick=False)
-ONE = [Case({"fmt": float16, "sign": "positive", "case": "high"}), *(c for c in LONG if c.name != "float16 positive high")]
+LONG = cases(fmt=[float8_e5m2, *HALF, float32], sign=SIGNS, case=CASES, quick=False)
+E4M3 = cases(fmt=[float8_e4m3], sign=SIGNS, case=CASES, quick=False)
+ONE = [
+    Case({"fmt": float16, "sign": "positive", "case": "high"}),
+    *(c for c in LONG if c.name != "float16 positive high"),
+]
 
 
 @spec("B-indicator-at-most", source=f"{SOURCE}, released threshold blocks", cases=INDICATORS)
@@ -101,7 +102,9 @@ def indicator_at_most(fmt: Format, sign: str, case: str) -> ForAll:
     z = value_of(fmt, "nonpositive" if sign == "positive" else "positive", code)
     out = at_most_block(ctx, sign, case, code).output(ctx, x)
     truth = ite(le(x, z), number(fmt, 1), number(fmt, 0))
-    return ForAll(f"|z| {case}, −z {sign}, |x| ≤ M ⇒ network(x; z) = 1[x ≤ z] in {fmt}", implies(here, same(out, truth)))
+    return ForAll(
+        f"|z| {case}, −z {sign}, |x| ≤ M ⇒ network(x; z) = 1[x ≤ z] in {fmt}", implies(here, same(out, truth))
+    )
 
 
 @spec("B-exact-indicator", source=f"{SOURCE}, released indicator of a point", cases=INDICATORS)
@@ -111,7 +114,9 @@ def exact_indicator(fmt: Format, sign: str, case: str) -> ForAll:
     out = point_indicator(ctx, sign, case, code).output(ctx, x)
     truth = ite(eq(x, value_of(fmt, sign, code)), number(fmt, 1), number(fmt, 0))
     here = point_here(fmt, sign, case, code, x)
-    return ForAll(f"|z|, |z⁺| {case}, z {sign}, |x| ≤ M ⇒ network(x; z) = 1[x = z] in {fmt}", implies(here, same(out, truth)))
+    return ForAll(
+        f"|z|, |z⁺| {case}, z {sign}, |x| ≤ M ⇒ network(x; z) = 1[x = z] in {fmt}", implies(here, same(out, truth))
+    )
 
 
 @spec(
@@ -123,10 +128,11 @@ def exact_indicator_between_cases(fmt: Format) -> ForAll:
     """The same for the five z whose z⁺ is in another case: 2⁻, the last subnormal, 0 and two negative ones."""
     ctx, (_, x) = context(fmt), codes(fmt)
     zero, one = number(fmt, 0), number(fmt, 1)
-    parts = [
-        same(indicator_at(ctx, z).output(ctx, x), ite(eq(x, const(z)), one, zero)) for z in boundaries(fmt)
-    ]
-    return ForAll(f"z at the end of a case, |x| ≤ M ⇒ network(x; z) = 1[x = z] in {fmt}", implies(in_domain(fmt, x), all_of(*parts)))
+    parts = [same(indicator_at(ctx, z).output(ctx, x), ite(eq(x, const(z)), one, zero)) for z in boundaries(fmt)]
+    return ForAll(
+        f"z at the end of a case, |x| ≤ M ⇒ network(x; z) = 1[x = z] in {fmt}",
+        implies(in_domain(fmt, x), all_of(*parts)),
+    )
 
 
 # -- the gradient killer ----------------------------------------------------------------------------------
@@ -142,12 +148,16 @@ def killer_value(fmt: Format) -> ForAll:
     return ForAll(f"{copies} killers are the identity on 0 and 1 in {fmt}", same(Killer(fmt, copies).output(ctx, x), x))
 
 
-@spec("B-killer-gradient", source=KILLER, cases=cases(fmt=MOST, at=[0, 1]) + cases(fmt=[float64], at=[0, 1], quick=False))
+@spec(
+    "B-killer-gradient", source=KILLER, cases=cases(fmt=MOST, at=[0, 1]) + cases(fmt=[float64], at=[0, 1], quick=False)
+)
 def killer_gradient(fmt: Format, at: int) -> ForAll:
-    """Every finite upstream gradient y comes back as ±0 through copies_needed killers: 3, but 9 in float16, 5 in e4m3."""
+    """Every finite upstream gradient y comes back as ±0 through enough killers: 3, but 9 in float16, 5 in e4m3."""
     y, copies = var("y", fmt), copies_needed(fmt)
     back = Killer(fmt, copies).gradient(context(fmt), number(fmt, at), y)
-    return ForAll(f"y finite ⇒ the gradient of {copies} killers at {at} is ±0 in {fmt}", implies(is_finite(y), is_zero(back)))
+    return ForAll(
+        f"y finite ⇒ the gradient of {copies} killers at {at} is ±0 in {fmt}", implies(is_finite(y), is_zero(back))
+    )
 
 
 @spec(
@@ -159,7 +169,9 @@ def one_killer_fewer(fmt: Format) -> ForAll:
     """The same with one copy less (two in float32).  False: some large y survive; `B-killer-threshold` says which."""
     y, copies = var("y", fmt), copies_needed(fmt) - 1
     back = Killer(fmt, copies).gradient(context(fmt), number(fmt, 1), y)
-    return ForAll(f"y finite ⇒ the gradient of {copies} killers at 1 is ±0 in {fmt}", implies(is_finite(y), is_zero(back)))
+    return ForAll(
+        f"y finite ⇒ the gradient of {copies} killers at 1 is ±0 in {fmt}", implies(is_finite(y), is_zero(back))
+    )
 
 
 @spec(
@@ -184,7 +196,10 @@ def killer_threshold(fmt: Format, copies: int, last: float) -> ForAll:
     y = var("y", fmt)
     back = Killer(fmt, copies).gradient(context(fmt), number(fmt, 1), y)
     small = le(absolute(y), const(exactly(fmt, last)))
-    return ForAll(f"y finite ⇒ ({copies} killers send y to ±0 ⇔ |y| ≤ {last:g}) in {fmt}", implies(is_finite(y), iff(is_zero(back), small)))
+    return ForAll(
+        f"y finite ⇒ ({copies} killers send y to ±0 ⇔ |y| ≤ {last:g}) in {fmt}",
+        implies(is_finite(y), iff(is_zero(back), small)),
+    )
 
 
 # -- f₁: a value with gradient 0 ----------------------------------------------------------------------------
@@ -195,7 +210,7 @@ def value_block(fmt: Format, sign: str, case: str) -> ValueBlock:
     return ValueBlock(indicator, Killer(fmt, copies_needed(fmt)), var("v", fmt))
 
 
-@spec("B-value-without-gradient", source=f"{SOURCE}, f₁ of Lemma 3.4 for one point", cases=LONG)
+@spec("B-value-without-gradient", source=f"{SOURCE}, f₁ of Lemma 3.4 for one point", cases=[*LONG, *E4M3])
 def value_without_gradient(fmt: Format, sign: str, case: str) -> ForAll:
     """f₁ = v ⊗ killers(1[x = z]) is v at z and 0 elsewhere; its gradient is ±0 for every y with y ⊗ v finite."""
     ctx, (code, x), block = context(fmt), codes(fmt), value_block(fmt, sign, case)

@@ -41,7 +41,11 @@ def _cases(names, formats=FORMATS, refuted=frozenset()):  # type: ignore[no-unty
     ]
 
 
-@spec("B-condition-2-published", source=f"{SOURCE}, Condition 2, published witnesses", cases=_cases(PUBLISHED, FORMATS[1:], TOO_SMALL))
+@spec(
+    "B-condition-2-published",
+    source=f"{SOURCE}, Condition 2, published witnesses",
+    cases=_cases(PUBLISHED, FORMATS[1:], TOO_SMALL),
+)
 def condition_2_published(activation: str, fmt: Format) -> GradientCondition2:
     """The witnesses of the paper with η = (1, 2, 0): they do for all formats but GELU and swish in those of E = 5.
 
@@ -58,7 +62,11 @@ def condition_2(activation: str, fmt: Format) -> GradientCondition2:
     return GradientCondition2(function_named(activation), context(fmt), exactly(fmt, low), exactly(fmt, high), etas)
 
 
-@spec("B-condition-3-published", source=f"{SOURCE}, Condition 3, published witnesses", cases=_cases(PUBLISHED, FORMATS[1:]))
+@spec(
+    "B-condition-3-published",
+    source=f"{SOURCE}, Condition 3, published witnesses",
+    cases=_cases(PUBLISHED, FORMATS[1:]),
+)
 def condition_3_published(activation: str, fmt: Format) -> GradientCondition3:
     """ζ = 2^−10 by the second route; ReLU by the first, ζ = 2^−11 and x = 2^−10."""
     zeta, point = (-11, exactly(fmt, pow2(-10))) if activation == "relu" else (-10, zero(fmt))
@@ -68,7 +76,11 @@ def condition_3_published(activation: str, fmt: Format) -> GradientCondition3:
 @spec(
     "B-condition-3-second-route-of-relu",
     source=f"{SOURCE}, Condition 3; expected to fail",
-    cases=_cases(["relu", "step", "cos", "cosh"], [float16, float32], {(a, f) for a in ("relu", "step", "cos", "cosh") for f in FORMATS}),
+    cases=_cases(
+        ["relu", "step", "cos", "cosh"],
+        [float16, float32],
+        {(a, f) for a in ("relu", "step", "cos", "cosh") for f in FORMATS},
+    ),
 )
 def condition_3_second_route(activation: str, fmt: Format) -> GradientCondition3:
     """The second route for functions with σ′(0) = 0 (ReLU by convention).  False."""

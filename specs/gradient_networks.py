@@ -9,7 +9,21 @@ from fpsmt.constructions.gradient_networks import LEFT_TO_RIGHT, Block, Point, i
 from fpsmt.constructions.indicators import CASES, SIGNS, case_holds
 from fpsmt.floats import Format, context, exactly, float8_e5m2, float16, from_ordinal
 from fpsmt.smt.unrolling import unroll, unroll_gradient
-from fpsmt.terms import BitsSort, Term, all_of, bits, bits_add, bits_sub, const, eq, from_bits, implies, ite, neg, same, var
+from fpsmt.terms import (
+    BitsSort,
+    Term,
+    all_of,
+    bits,
+    bits_add,
+    bits_sub,
+    const,
+    eq,
+    implies,
+    ite,
+    neg,
+    same,
+    var,
+)
 
 SOURCE = "arXiv 2605.01702"
 
@@ -51,7 +65,7 @@ def values_and_gradients(fmt: Format) -> ForAll:
     cases=cases(fmt=[float8_e5m2], sign=SIGNS, case=CASES, quick=False),
 )
 def indicator_is_a_network(fmt: Format, sign: str, case: str) -> ForAll:
-    """The formulas of `specs.gradient_blocks` for 1[x = z] and its gradient are the values of this network, bit for bit.
+    """The formulas of `specs.gradient_blocks` for 1[x = z] and its gradient are those of this network, bit for bit.
 
     The network has the weights as terms in z, and is unrolled in both passes; for all z, x and upstream gradients.
     """

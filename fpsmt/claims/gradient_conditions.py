@@ -95,7 +95,8 @@ class GradientCondition2(_Condition):
         k = log2(slope)
         values, slopes = f"σ = {ys[0]}, {ys[1]}", f"σ′ = {ds[0]}, {ds[1]}"
         return [
-            ("σ(δ₀) ≠ σ(δ₁), they and their difference at most 2^emax", y0 != y1 and max(most, abs(y0 - y1)) <= top, values),
+            ("σ(δ₀) ≠ σ(δ₁)", y0 != y1, values),
+            ("they and their difference are at most 2^emax", max(most, abs(y0 - y1)) <= top, values),
             ("η₀ ≥ 1 and 2^η₀·|σ′(δ₀)| ≤ |σ′(δ₁)|", e0 >= 1 and pow2(e0) * abs(d0) <= slope, slopes),
             ("2^−p ≤ |σ′(δ₁)| ≤ 1", pow2(-fmt.fraction_bits) <= slope <= 1, slopes),
             ("|σ′(δ₁)| = 2^k", k is not None, f"k = {k}"),

@@ -30,7 +30,6 @@ from fpsmt.errors import Unsupported, UsageError
 
 if TYPE_CHECKING:
     from fpsmt.floats import Float, Format
-    from fpsmt.networks.networks import Network
     from fpsmt.networks.reach import GradientProblem
 
 SHOWN = 12  #: gradients in the table
@@ -45,7 +44,8 @@ def gradient_command(
     ] = None,
     some: Annotated[bool, typer.Option("--some", help="Asks whether some execution returns G, not every one.")] = False,
     upstream: Annotated[
-        str | None, typer.Option("--upstream", metavar="Y", help="The loss derivative at the outputs (1 for one output).")
+        str | None,
+        typer.Option("--upstream", metavar="Y", help="The loss derivative at the outputs (1 for one output)."),
     ] = None,
     component: Annotated[
         int | None, typer.Option("--component", metavar="K", help="The gradient of input element K alone, from 0.")

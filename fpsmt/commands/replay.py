@@ -150,7 +150,8 @@ def _gradient(record: Record, claim: Any, stored: Any) -> Run:
     try:
         value, lines = claim.executed(stored, "again")
         good = [x.hex for x in value] == stored["gradient"]
-        return Run(f"{record.name}, gradient {', '.join(x.decimal for x in value)}", good, tuple(f"  {x}" for x in lines))
+        name = f"{record.name}, gradient {', '.join(x.decimal for x in value)}"
+        return Run(name, good, tuple(f"  {x}" for x in lines))
     except FpsmtError as error:
         return Run(f"{record.name}, gradient", False, (f"  {error}",))
     except (KeyError, TypeError, ValueError, AttributeError) as error:

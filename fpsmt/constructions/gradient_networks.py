@@ -17,9 +17,8 @@ from fpsmt.errors import UsageError
 from fpsmt.floats import Context, Float, exactly, from_ordinal
 from fpsmt.floats.vector import to_carrier
 from fpsmt.networks.executions import Execution, parse_execution
-from fpsmt.networks.networks import Network
+from fpsmt.networks.networks import Network, as_implementation
 from fpsmt.networks.nodes import Activation, Affine, Input
-from fpsmt.networks.networks import as_implementation
 from fpsmt.terms import Term, evaluate
 
 Row = tuple[dict[int, Float], Float | None]  #: weights by column, and the bias
@@ -80,7 +79,7 @@ def value_block(ctx: Context, z: Float, value: Float, mirrored: bool = False) ->
     layers = indicator_layers(ctx, z, mirrored)
     for _ in range(copies_needed(fmt)):
         layers[-1] = layers[-1] + ones
-        layers.append((({0: one, **{k: step for k, step in enumerate(steps, 1)}}, None),))
+        layers.append((({0: one, **dict(enumerate(steps, 1))}, None),))
         layers.append((({0: exactly(fmt, damping(fmt))}, None),))
     return Block((*layers, (({0: value}, None),)))
 
@@ -119,9 +118,7 @@ def joined(ctx: Context, blocks: Sequence[Block]) -> Network:
     if not blocks:
         raise UsageError("no blocks to join")
     depth, one = max(b.depth for b in blocks), exactly(ctx.format, 1)
-    padded = [
-        (*b.layers[:-1], *(((({0: one}, None),)) for _ in range(depth - b.depth)), b.layers[-1]) for b in blocks
-    ]
+    padded = [(*b.layers[:-1], *(((({0: one}, None),)) for _ in range(depth - b.depth)), b.layers[-1]) for b in blocks]
     nodes: list[Input | Affine | Activation] = [Input(name="input", context=ctx, size=1)]
     width, starts = 1, [0] * len(blocks)
     for level in range(depth):
@@ -135,7 +132,9 @@ def joined(ctx: Context, blocks: Sequence[Block]) -> Network:
         nodes.append(_affine(ctx, f"affine{level + 1}", nodes[-1].name, rows, width))
         if level < depth - 1:
             name = f"activation{level + 1}"
-            nodes.append(Activation(name=name, context=ctx, source=nodes[-1].name, implementation=as_implementation("relu")))
+            nodes.append(
+                Activation(name=name, context=ctx, source=nodes[-1].name, implementation=as_implementation("relu"))
+            )
         width, starts = len(rows), following
     return Network(tuple(nodes), (nodes[-1].name,))
 

@@ -41,10 +41,21 @@ def test_verdicts(words: str, code: int, first: str, capsys: pytest.CaptureFixtu
 
 
 def test_vectors(capsys: pytest.CaptureFixture[str]) -> None:
-    assert main(["gradient", "map.npz", *"--at 0,0 --upstream 1,1 --target 4,6 --no-save".split()]) == 0
+    assert main(["gradient", "map.npz", *["--at", "0,0", "--upstream", "1,1", "--target", "4,6", "--no-save"]]) == 0
     assert capsys.readouterr().out.startswith("gradient every 1 4.0,6.0\n")
-    assert main(["gradient", "map.npz", *"--at 0,0 --upstream 1,1 --target 6 --component 1 --no-save".split()]) == 0
-    assert main(["gradient", "map.npz", *"--at 0,0 --upstream 1,1 --format bfloat16 --no-save".split()]) == 0
+    assert (
+        main(
+            [
+                "gradient",
+                "map.npz",
+                *["--at", "0,0", "--upstream", "1,1", "--target", "6", "--component", "1", "--no-save"],
+            ]
+        )
+        == 0
+    )
+    assert (
+        main(["gradient", "map.npz", *["--at", "0,0", "--upstream", "1,1", "--format", "bfloat16", "--no-save"]]) == 0
+    )
 
 
 def test_files(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
