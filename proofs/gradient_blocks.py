@@ -111,11 +111,10 @@ def gradient_without_value(claim: ForAll, options: Options, fmt: Format, sign: s
     try:
         lemmas, ctx = Lemmas(fmt, sign, case, options), context(fmt)
         slope, f1 = stated.slope_block(fmt, sign, case), stated.value_block(fmt, sign, case)
-        pieces = [
-            spec.claim(case_of(fmt, sign, case)) for spec in (stated.gradient_at_a_point, stated.value_without_gradient)
-        ]
-        gradient = slope_block_proof(lemmas, pieces[0])
-        value = value_block_proof(lemmas, pieces[1], f1)
+        gradient = slope_block_proof(lemmas, stated.slope_claim(fmt, sign, case))
+        alone = stated.value_without_gradient.claim(case_of(fmt, sign, case))
+        assert isinstance(alone, ForAll)
+        value = value_block_proof(lemmas, alone, f1)
         minus, y = stated.balance(fmt, sign, case), var("y", fmt)
         level, out = mul(ctx, slope.weight, slope.unit), slope.output(ctx, lemmas.x)
         facts: list[tuple[Proved, Instance]] = [(gradient, {}), (value, {"v": minus.value}), (lemmas.level, {})]

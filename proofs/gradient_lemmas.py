@@ -395,7 +395,7 @@ class Lemmas:
         b = mul(ctx, a, self.point.low.scale)
         inner, wu = mul(ctx, u, self.one), mul(ctx, w, u)
         ident = self.solve("a ⊗ 1 = a", same(mul(ctx, any_, self.one), any_))
-        positive = [(self.unit_positive, {})]
+        positive: list[tuple[Proved, Instance]] = [(self.unit_positive, {})]
         shown = [a, b, t, wu, u]
         roots, links = [block.gradient(ctx, self.x, y)], []
 
@@ -439,10 +439,11 @@ class Lemmas:
         """The block with the slope has the value w ⊗ u at z, and 0 elsewhere."""
         ctx, block = self.ctx, stated.slope_block(self.fmt, self.sign, self.case)
         u, w, ind, out = block.unit, block.weight, block.indicator.output(ctx, self.x), block.output(ctx, self.x)
-        wu, any_, goals, facts = mul(ctx, w, u), var("a", self.fmt), [], [(self.indicator, {})]
+        wu, any_, goals = mul(ctx, w, u), var("a", self.fmt), []
+        facts: list[tuple[Proved, Instance]] = [(self.indicator, {})]
         where = all_of(self.here, lt(self.zero, wu), is_finite(w))
         ident = self.solve("a ⊗ 1 = a", same(mul(ctx, any_, self.one), any_))
-        positive = [(self.unit_positive, {})]
+        positive: list[tuple[Proved, Instance]] = [(self.unit_positive, {})]
         one, inner = all_of(where, same(ind, self.one)), mul(ctx, u, self.one)
         itself = self.solve("itself", implies(same(ind, self.one), same(ind, self.one)))
         roots = [out, substitute(out, {ind: self.one})]

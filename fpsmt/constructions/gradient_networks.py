@@ -146,7 +146,7 @@ def _affine(ctx: Context, name: str, source: str, rows: Sequence[Row], width: in
     for i, (row, _) in enumerate(rows):
         for c, w in row.items():
             weights[i, c], mask[i, c] = to_carrier([w])[0], True
-    bias = [zero if b is None else b for _, b in rows]
+    bias = to_carrier(zero if b is None else b for _, b in rows)
     biased = any(b is not None for _, b in rows)
     return Affine(name=name, context=ctx, source=source, weights=weights, mask=mask, bias=bias if biased else None)
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from fractions import Fraction
 from typing import TypeVar
 
 from fpsmt import kernel
@@ -26,13 +27,13 @@ def points(ctx: Context) -> list[Float]:
     """0, ±powers of two and a few numbers where activations saturate."""
     fmt = ctx.format
     powers = [s * pow2(e) for e in range(max(fmt.emin, -14), min(fmt.emax - 2, 7)) for s in (1, -1)]
-    others = [s * v for v in (3, 5, 6, 10, 12, 20) for s in (-1, 1)]
+    others = [Fraction(s * v) for v in (3, 5, 6, 10, 12, 20) for s in (-1, 1)]
     return [zero(fmt), *(exactly(fmt, v) for v in (*powers, *others) if _fits(ctx, v))]
 
 
-def _fits(ctx: Context, v: object) -> bool:
+def _fits(ctx: Context, v: Fraction) -> bool:
     try:
-        exactly(ctx.format, v)  # type: ignore[arg-type]
+        exactly(ctx.format, v)
     except UsageError:
         return False
     return True
