@@ -7,15 +7,17 @@ from fpsmt.claims import ForAll, cases, spec
 from fpsmt.constructions.gradient_blocks import in_domain, point_indicator
 from fpsmt.constructions.gradient_networks import LEFT_TO_RIGHT, Block, Point, indicator_layers, joined, network_of
 from fpsmt.constructions.indicators import CASES, SIGNS, case_holds
-from fpsmt.floats import Format, context, exactly, float8_e5m2, float16, from_ordinal
+from fpsmt.floats import Format, context, exactly, float8_e5m2, float16, from_ordinal, largest, nan
 from fpsmt.smt.unrolling import unroll, unroll_gradient
 from fpsmt.terms import (
     BitsSort,
+    ChoiceSort,
     Term,
     all_of,
     bits,
     bits_add,
     bits_sub,
+    choose,
     const,
     eq,
     implies,
@@ -67,9 +69,11 @@ def values_and_gradients(fmt: Format) -> ForAll:
 def indicator_is_a_network(fmt: Format, sign: str, case: str) -> ForAll:
     """The formulas of `specs.gradient_blocks` for 1[x = z] and its gradient are those of this network, bit for bit.
 
-    The network has the weights as terms in z, and is unrolled in both passes; for all z, x and upstream gradients.
+    The network has the weights as terms in z, unrolled in both passes; for all z and x, and six upstream gradients.
     """
-    ctx, code, x, y = context(fmt), var("z", BitsSort(fmt.bits)), var("x", fmt), var("y", fmt)
+    ctx, code, x = context(fmt), var("z", BitsSort(fmt.bits)), var("x", fmt)
+    upstream = [exactly(fmt, v) for v in (1, -3, 0)] + [largest(fmt), nan(fmt), from_ordinal(fmt, -1)]
+    y = choose(var("which y", ChoiceSort(len(upstream))), [const(v) for v in upstream])
     point = point_indicator(ctx, sign, case, code)
     one = exactly(fmt, 1)
     shape = joined(ctx, [Block((*indicator_layers(ctx, one, False), (({0: one}, None),)))])

@@ -70,8 +70,8 @@ def find_condition_3(function: Function, ctx: Context) -> GradientCondition3 | N
 
     >>> from fpsmt.floats import context
     >>> from fpsmt.functions import relu
-    >>> find_condition_3(relu, context("float32")).text
-    'Condition 3 (arXiv 2605.01702) of relu in float32: ζ = 2⁻¹⁴, x = 2⁻¹⁴'
+    >>> find_condition_3(relu, context("float8_e4m3")).text
+    'Condition 3 (arXiv 2605.01702) of relu in float8_e4m3: ζ = 0.015625, x = 0.015625'
     """
     zetas = [z for z in points(ctx) if not z.is_zero and not z.negative]
     steep = [x for x in points(ctx) if (d := _slope(function, ctx, x)).is_finite and not d.is_zero]
