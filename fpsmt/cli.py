@@ -20,6 +20,7 @@ from fpsmt.commands.check import check_command
 from fpsmt.commands.common import INTERNAL, INTERRUPTED, PROVED, REFUTED, USAGE, say, silence
 from fpsmt.commands.conditions import conditions_command
 from fpsmt.commands.distinguish import distinguish_command
+from fpsmt.commands.gradient import gradient_command
 from fpsmt.commands.prove import prove_command
 from fpsmt.commands.replay import replay_command
 from fpsmt.commands.represent import represent_command
@@ -43,6 +44,7 @@ app.command("check", context_settings=HELP)(check_command)
 app.command("audit", context_settings=HELP)(audit_command)
 app.command("reveal", context_settings=HELP)(reveal_command)
 app.command("represent", context_settings=HELP)(represent_command)
+app.command("gradient", context_settings=HELP)(gradient_command)
 app.command("stability", context_settings=HELP)(stability_command)
 app.command("conditions", context_settings=HELP)(conditions_command)
 app.command("distinguish", context_settings=HELP)(distinguish_command)
@@ -52,8 +54,8 @@ app.command("separate", context_settings=HELP)(separate_command)
 app.command("approximate", context_settings={**HELP, "ignore_unknown_options": True})(approximate_command)
 
 COMMANDS = (
-    "sum", "prove", "replay", "check", "audit", "reveal", "represent", "stability", "conditions", "distinguish",
-    "separate", "approximate",
+    "sum", "prove", "replay", "check", "audit", "reveal", "represent", "gradient", "stability", "conditions",
+    "distinguish", "separate", "approximate",
 )  # fmt: skip
 
 

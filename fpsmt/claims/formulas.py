@@ -21,6 +21,9 @@ from fpsmt.terms import (
     term_to_json,
     variables,
 )
+from fpsmt.terms.text import texts
+
+LONGEST = 160  #: characters of a sub-term that a replay shows
 
 
 @claim_kind
@@ -65,10 +68,11 @@ class ForAll(Claim):
         values = evaluate_all(self.condition, assignment)
         _check_monotone(values)
         lines = [f"{v.data} = {values[v]!r}" for v in variables(self.condition)]
+        words = texts(self.condition, LONGEST)
         lines += [
-            f"{term} = {value!r}"
+            f"{words[term]} = {value!r}"
             for term, value in values.items()
-            if isinstance(value, Float) and term.op not in ("var", "const") and len(repr(term)) <= 160
+            if isinstance(value, Float) and term.op not in ("var", "const") and len(words[term]) <= LONGEST
         ]
         holds = bool(values[self.condition])
         lines.append(f"the condition is {'true' if holds else 'false'}")

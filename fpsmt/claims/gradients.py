@@ -125,7 +125,8 @@ def run_to_json(one: GradientRun) -> dict[str, Json]:
 
 
 def run_from_json(data: Json) -> GradientRun:
-    if not isinstance(data, Mapping) or not data.keys() <= {"forward", "backward", "outputs"}:
+    """An execution; a gradient listed beside it is not read."""
+    if not isinstance(data, Mapping) or not data.keys() <= {"forward", "backward", "outputs", "gradient"}:
         raise UsageError('an execution is {"forward": {"node:output": tree}, "backward": {"node:column": tree}}')
     try:
         outputs = {
@@ -169,8 +170,8 @@ class _GradientClaim(Claim):
     def __hash__(self) -> int:
         return hash(self.hash)
 
-    def _executed(self, data: Json, title: str) -> tuple[Vector, list[str]]:
-        """One execution by the reference interpreter: the gradient, and what happened in both passes."""
+    def executed(self, data: Json, title: str) -> tuple[Vector, list[str]]:
+        """One execution, run by the reference interpreter: the gradient, and what happened in both passes."""
         one = run_from_json(data)
         trace = self.problem.execute(one)
         value = self.problem.value(trace)
@@ -233,7 +234,7 @@ class GradientOutcomes(_GradientClaim):
             return Replay(bool(never), (f"never returned: {', '.join(never)}",))
         if "execution" not in counterexample:
             raise UsageError('a counterexample to a set of gradients is {"execution": …} or {"outcomes": [vector, …]}')
-        value, lines = self._executed(counterexample["execution"], "executed")
+        value, lines = self.executed(counterexample["execution"], "executed")
         return Replay(value not in self.outcomes, tuple(lines), {"gradient": [x.hex for x in value]})
 
 
@@ -262,7 +263,7 @@ class GradientInvariant(_GradientClaim):
         both = counterexample.get("executions") if isinstance(counterexample, Mapping) else None
         if not isinstance(both, Sequence) or len(both) != 2:
             raise UsageError('a counterexample to an invariant gradient is {"executions": [E, F]}')
-        (one, first), (two, second) = (self._executed(e, f"under {n}") for e, n in zip(both, "st"))
+        (one, first), (two, second) = (self.executed(e, f"under {n}") for e, n in zip(both, "st"))
         values = {"gradients": [[x.hex for x in v] for v in (one, two)]}
         return Replay(one != two, (*first, *second), values)
 

@@ -119,6 +119,7 @@ def _replay(record: Record) -> tuple[list[Run], list[str]]:
     pair = _far_apart(runs)
     runs = [replace(run, tree=()) if any(run is one for one in pair) else run for run in runs]
     lines = _side_by_side(record.name, *pair)
+    runs += [_gradient(record, claim, stored) for stored in record.gradients(claim)]
     if record.verdict == "refuted":
         runs.append(_counterexample(record, claim, show=not runs))
         lines = lines or _prediction(record, claim)
@@ -201,6 +202,19 @@ def _run(record: Record, claim: Any, bits: str | None, schedule: Any) -> Run:
         tuple(f"  {line}" for line in shown),
         (claim.problem, tree),
     )
+
+
+def _gradient(record: Record, claim: Any, stored: Any) -> Run:
+    """An execution of both passes of reverse mode."""
+    try:
+        value, lines = claim.executed(stored, "again")
+        good = [x.hex for x in value] == stored["gradient"]
+        name = f"{record.name}, gradient {', '.join(x.decimal for x in value)}"
+        return Run(name, good, tuple(f"  {x}" for x in lines))
+    except FpsmtError as error:
+        return Run(f"{record.name}, gradient", False, (f"  {error}",))
+    except (KeyError, TypeError, ValueError, AttributeError) as error:
+        raise UsageError(f"{record.name}: an execution cannot be read: {error!r}") from None
 
 
 def _end(record: Record, claim: Any, end: str, bits: str | None, how: Any) -> Run:

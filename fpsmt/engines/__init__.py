@@ -7,6 +7,7 @@ from fpsmt.engines import (
     contracts,
     extremes,
     formulas,
+    gradient_conditions,
     gradients,
     predictions,
     representation,
@@ -21,6 +22,6 @@ from fpsmt.engines.engine import ENGINES, Engine, Options, engine
 
 __all__ = [
     "ENGINES", "Engine", "Options", "approximation", "blocks", "conditions", "contracts", "decide", "engine",
-    "extremes", "formulas", "gradients", "predictions", "representation", "separation", "separation_points",
-    "steering", "sums", "telling",
+    "extremes", "formulas", "gradient_conditions", "gradients", "predictions", "representation", "separation",
+    "separation_points", "steering", "sums", "telling",
 ]  # fmt: skip

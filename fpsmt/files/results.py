@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from fpsmt.claims import Claim, SumExtremes, SumInvariant, SumOutcomes, SumWithin, claim_from_json
+from fpsmt.claims import Claim, GradientOutcomes, SumExtremes, SumInvariant, SumOutcomes, SumWithin, claim_from_json
 from fpsmt.errors import EvidenceError, UsageError
 from fpsmt.floats import Float
 from fpsmt.kernel import read_result
@@ -58,6 +58,15 @@ class Record:
         except (KeyError, TypeError, AttributeError) as error:
             raise UsageError(f"{self.name}: the schedules cannot be read: {error!r}") from None
         return []
+
+    def gradients(self, claim: Claim) -> list[Any]:
+        """The executions that a proved set of gradients names."""
+        if self.verdict != "proved" or not isinstance(claim, GradientOutcomes):
+            return []
+        try:
+            return list(self.data["evidence"]["found"].get("executions", []))
+        except (KeyError, TypeError, AttributeError) as error:
+            raise UsageError(f"{self.name}: the executions cannot be read: {error!r}") from None
 
     def check_result(self, claim: Claim) -> None:
         """What the command listed must be what the claim says; an evidence error where it is not."""

@@ -14,12 +14,17 @@ _INFIX = {
 
 def text(root: Term, limit: int = 2000) -> str:
     """The term in infix; shared sub-terms are written out; cut at `limit` characters."""
+    return texts(root, limit)[root]
+
+
+def texts(root: Term, limit: int = 2000) -> dict[Term, str]:
+    """The text of every sub-term; those of more than `limit` characters are cut and end in …."""
     words: dict[Term, str] = {}
     for term in postorder(root):
         words[term] = _word(term, [words[arg] for arg in term.args])
         if len(words[term]) > limit:
             words[term] = words[term][:limit] + "…"
-    return words[root]
+    return words
 
 
 def _word(term: Term, args: list[str]) -> str:

@@ -7,6 +7,7 @@ from fpsmt.kernel.rules import (
     extremes,
     formulas,
     functions,
+    gradient_conditions,
     gradients,
     predictions,
     representation,
@@ -17,6 +18,6 @@ from fpsmt.kernel.rules import (
 )
 
 __all__ = [
-    "approximation", "conditions", "contracts", "extremes", "formulas", "functions", "gradients", "predictions",
-    "representation", "separation", "separation_points", "sums", "witness",
+    "approximation", "conditions", "contracts", "extremes", "formulas", "functions", "gradient_conditions",
+    "gradients", "predictions", "representation", "separation", "separation_points", "sums", "witness",
 ]  # fmt: skip
