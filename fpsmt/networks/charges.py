@@ -198,6 +198,33 @@ def leaf_end(
 
 
 @jit
+def _copy(source: Any, target: Any) -> None:
+    """Of two dimensions, element by element: numba takes seconds to compile an assignment of slices."""
+    for i in range(source.shape[0]):
+        for j in range(source.shape[1]):
+            target[i, j] = source[i, j]
+
+
+@jit
+def _halves(m: int, deep: int) -> Any:
+    shares = np.empty((m, deep))
+    for i in range(m):
+        for j in range(deep):
+            shares[i, j] = 0.5
+    return shares
+
+
+@jit
+def _leaf_ends(
+    values: Any, sign: float, top: int, binades: Any, base: float, precision: int, emin: int, shares: Any, work: Any,
+    out: Any,
+) -> None:  # fmt: skip
+    """`leaf_end` of each leaf: one place, because each call is compiled anew."""
+    for i in range(out.size):
+        out[i] = leaf_end(values[i], sign, top, binades[i], base, precision, emin, shares[i], work)
+
+
+@jit
 def _above(x: float, m: int) -> float:
     """Above the exact sum of m numbers ≥ 0 that add up to x in float64, or the exact product of fewer factors."""
     return x * (1.0 + (m + 8.0) * 2.0**-51)
@@ -255,7 +282,7 @@ def _high_nodes(up: Any, down: Any, t: float) -> int:
 def _shares(up: Any, down: Any, level: int, emin: int, plan: int, shares: Any) -> None:
     """The w of (3) for each leaf and the levels below `level`: by size for the first `plan` (0 or 1), else 1/k."""
     m = up.size
-    shares[:] = 0.5
+    _copy(_halves(m, shares.shape[1]), shares)
     for below in range(shares.shape[1]):
         if level - 1 - below <= emin:  # a subtree of that level need not reach anything
             continue
@@ -290,8 +317,8 @@ def _one(
     """One sum of m ≥ 2 leaves that are not all zero.  `result`: low, high, extra low, extra high; `levels` two."""
     m = low.shape[0]
     work = np.empty(DEEP)
-    up, down = np.empty(m), np.empty(m)
-    two = np.full((m, shares_low.shape[1]), 0.5)
+    up, down, final_up, final_down = np.empty(m), np.empty(m), np.empty(m), np.empty(m)
+    two = _halves(m, shares_low.shape[1])
     size = 0.0
     for i in range(m):
         most = 0.0
@@ -309,10 +336,11 @@ def _one(
         return
     for _ in range(6):
         top = _binade(peak, emin)
+        for negative in range(2):
+            ends, sign, out = (low, -1.0, down) if negative else (high, 1.0, up)
+            _leaf_ends(ends, sign, top, binades, base, precision, emin, two, work, out)
         above, below = 0.0, 0.0
         for i in range(m):
-            up[i] = leaf_end(high[i], 1.0, top, binades[i], base, precision, emin, two[i], work)
-            down[i] = leaf_end(low[i], -1.0, top, binades[i], base, precision, emin, two[i], work)
             above += max(0.0, up[i])
             below += max(0.0, down[i])
         found = _above(max(above, below), m)
@@ -322,9 +350,9 @@ def _one(
         if _binade(peak, emin) == top:
             break
     top = _binade(peak, emin)
-    for i in range(m):
-        up[i] = leaf_end(high[i], 1.0, top, binades[i], base, precision, emin, two[i], work)
-        down[i] = leaf_end(low[i], -1.0, top, binades[i], base, precision, emin, two[i], work)
+    for negative in range(2):
+        ends, sign, out = (low, -1.0, down) if negative else (high, 1.0, up)
+        _leaf_ends(ends, sign, top, binades, base, precision, emin, two, work, out)
     slack = (16.0 * m + 64.0) * 2.0**-52 * (size + m * _power(top - precision + 2))
     result[0], result[1] = -math.inf, math.inf
     shares = np.empty((m, shares_low.shape[1]))
@@ -343,20 +371,23 @@ def _one(
         credit = 0.5 * _power(level - precision + 1)
         for plan in range(PLANS):
             _shares(up, down, level, emin, plan, shares)
+            for negative in range(2):
+                ends, sign, out = (low, -1.0, final_down) if negative else (high, 1.0, final_up)
+                _leaf_ends(ends, sign, level, binades, base, precision, emin, shares, work, out)
             above, below = 0.0, 0.0
             for i in range(m):
-                above += leaf_end(high[i], 1.0, level, binades[i], base, precision, emin, shares[i], work)
-                below += leaf_end(low[i], -1.0, level, binades[i], base, precision, emin, shares[i], work)
+                above += final_up[i]
+                below += final_down[i]
             if above - credit + extra + slack < result[1]:
                 result[1] = above - credit + extra + slack
                 result[3] = extra
                 levels[1] = level
-                shares_high[:] = shares
+                _copy(shares, shares_high)
             if -(below - credit + extra + slack) > result[0]:
                 result[0] = -(below - credit + extra + slack)
                 result[2] = extra
                 levels[0] = level
-                shares_low[:] = shares
+                _copy(shares, shares_low)
 
 
 @jit
@@ -385,19 +416,21 @@ def _bound_all(
             continue
         some_low, some_high = np.empty((m, ways)), np.empty((m, ways))
         for at in range(m):
-            some_low[at] = low[s, kept[at]]
-            some_high[at] = high[s, kept[at]]
+            for way in range(ways):
+                some_low[at, way] = low[s, kept[at], way]
+                some_high[at, way] = high[s, kept[at], way]
         result = np.zeros(4)
         result[0], result[1] = -math.inf, math.inf
         levels = np.zeros(2, np.int64)
         own = np.zeros(m, np.int64)
         deep = shares_low.shape[2]
-        first, second = np.full((m, deep), 0.5), np.full((m, deep), 0.5)
+        first, second = _halves(m, deep), _halves(m, deep)
         _one(some_low, some_high, base, precision, emin, largest, own, first, second, result, levels)
         out_low[s], out_high[s] = result[0], result[1]
         extra_low[s], extra_high[s] = result[2], result[3]
         level_low[s], level_high[s] = levels[0], levels[1]
         for at in range(m):
             binades[s, kept[at]] = own[at]
-            shares_low[s, kept[at]] = first[at]
-            shares_high[s, kept[at]] = second[at]
+            for below in range(deep):
+                shares_low[s, kept[at], below] = first[at, below]
+                shares_high[s, kept[at], below] = second[at, below]
