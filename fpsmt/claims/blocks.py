@@ -92,10 +92,12 @@ def not_joined(setting: Setting, pairs: NDArray[np.int64], grids: Sequence[Grid]
     for g in grids:
         w, step = np.ldexp(1.0, g.weight), np.ldexp(1.0, g.exponent)
         biases = np.arange(-g.count, g.count + 1) * step
-        rounded = np.array(biases)
+        parameters = np.append(w, biases)
+        rounded = parameters.copy()
         _cast(rounded, kernel.parameters(ctx, float64))
-        good = np.isfinite(rounded) & (rounded == biases)
-        maps.append(np.stack([np.full(int(good.sum()), w), biases[good]]))
+        good = np.isfinite(rounded) & (rounded == parameters)  # values of the format
+        if good[0]:
+            maps.append(np.stack([np.full(int(good[1:].sum()), w), biases[good[1:]]]))
     if not maps or not len(pairs):
         return pairs
     left: NDArray[np.int64] = pairs[

@@ -71,6 +71,8 @@ def default_windows(fmt: Format) -> Windows:
     >>> default_windows(float8_e4m3).value
     (Fraction(1, 2), Fraction(2, 1))
     """
+    if fmt.emax >= 1 << 13:
+        raise UsageError(f"{fmt} is too large for the default windows: they have ends of thousands of digits")
     eps = pow2(-fmt.fraction_bits)
     value = pow2(fmt.emin + 5), pow2(fmt.emax - 6)
     if value[0] > value[1] or fmt.fraction_bits < 2:
@@ -79,20 +81,19 @@ def default_windows(fmt: Format) -> Windows:
 
 
 def window_places(fmt: Format, low: Fraction, high: Fraction) -> tuple[int, int]:
-    """The places of the least float ≥ low and the greatest ≤ high; an empty interval when there is none."""
-    overflow = Overflow.INFINITY if fmt.has_infinity else Overflow.SATURATE
-    ends = []
-    for mode, end in ((Mode.RTP, low), (Mode.RTN, high)):
-        y = round_real(Context(fmt, mode, overflow, Subnormals.GRADUAL), end)
-        ends.append(y.ordinal)
-    return ends[0], ends[1]
+    """The places of the least finite float ≥ low and the greatest ≤ high; an empty interval when there is none."""
+    beyond = fmt.largest_code + 1
+    up, down = (Context(fmt, mode, Overflow.SATURATE, Subnormals.GRADUAL) for mode in (Mode.RTP, Mode.RTN))
+    first = beyond if low > fmt.largest else round_real(up, low).ordinal
+    last = -beyond if high < -fmt.largest else round_real(down, high).ordinal
+    return first, last
 
 
 def inside(fmt: Format, places: tuple[int, int], window: Pair) -> bool:
-    """Every place of the interval is a number with an absolute value in the window, 0 ≤ low."""
+    """Every place of the interval is a number with an absolute value in the window, 0 ≤ low; and there is one."""
     low, high = window_places(fmt, *window)
     if window[0] == 0:
-        return -high <= places[0] and places[1] <= high
+        return -high <= places[0] <= places[1] <= high
     return low <= places[0] <= places[1] <= high or -high <= places[0] <= places[1] <= -low
 
 
@@ -184,10 +185,10 @@ class Condition(Claim):
             a, b = (read_value(fmt, y).ordinal for y in segment[3:])
             for k in range(max(low, first), min(high, last) + 1):
                 values[k] = a if k <= turn or (k - turn) % 2 == 0 else b
-        good, lines = True, [f"I = {self.implementation.text}, η⁻, η, η⁺ from {from_ordinal(fmt, first)} on"]
+        good, lines = True, [f"I = {self.implementation.text}, η⁻, η, η⁺ ∈ {_shown(self.windows.point)}"]
         for k in range(first, last + 1):
             low, high = self.allowed(from_ordinal(fmt, k))
-            good &= low <= values[k] <= high if k in values else not self.valued((low, high))
+            good &= low <= high and (low <= values[k] <= high if k in values else not self.valued((low, high)))
         for k in range(first, last - 1):
             if k in values and k + 1 in values and k + 2 in values:
                 good &= values[k] in (values[k + 1], values[k + 2])

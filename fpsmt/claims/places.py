@@ -85,6 +85,8 @@ def allowed_by_index(implementation: Implementation, ctx: Context) -> tuple[Plac
     numbers = ~np.isnan(x) & ~((x == 0) & np.signbit(x))
     index = ordinals(fmt, x[numbers]) + shift
     low[index], high[index] = allowed_place_arrays(implementation, ctx, x[numbers])
+    if fmt.has_nan:  # a table or a program may give a number there
+        low[-1], high[-1] = allowed_places(implementation, ctx, nan(fmt))
     if (low > high).any():
         where = value_at(fmt, int(np.argmax(low > high)) - shift)
         raise UsageError(f"{implementation.text} gives no number at {where}")

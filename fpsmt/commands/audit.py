@@ -170,7 +170,8 @@ class _Run:
             return UNKNOWN
         except KeyboardInterrupt:
             self._save_state()
-            say("interrupted: --resume goes on from the saved state" if self.state else "interrupted")
+            if self.state is not None:
+                say("--resume goes on from the saved state")
             return INTERRUPTED
         data = self._data(found, verdict)
         self.saver.report(data)
@@ -180,7 +181,8 @@ class _Run:
             save_plot(Path(plot), self.text, found.context.format, found.tally.binades)
         if verdict is not None and verdict.name != "unknown":
             return EXIT_OF[verdict.name]
-        return PROVED if found.exhaustive else UNKNOWN
+        met = self.ulps is None or found.error.high <= self.ulps  # the enclosure may hold both sides of K
+        return PROVED if found.exhaustive and met else UNKNOWN
 
     # -- states -------------------------------------------------------------------------------------------
 

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import os
 import time
+from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
@@ -59,6 +61,8 @@ def represent_command(
     from fpsmt.files.representations import read_implementation, read_table
     from fpsmt.functions import function_named, implementation_named
 
+    if output is not None:
+        _check_output(output)
     ctx = _context("--format", format)
     use = implementation_named(activation)
     if implementation is not None:
@@ -66,6 +70,13 @@ def represent_command(
     saver = Saver.of("represent", json_to, out, no_save)
     values = read_table(table, ctx.format, outputs)
     return _run(ctx, use, values, saver, timeout, output)
+
+
+def _check_output(path: str) -> None:
+    """Before the work: the network can be written there."""
+    folder = Path(path).resolve().parent
+    if Path(path).is_dir() or not folder.is_dir() or not os.access(folder, os.W_OK):
+        raise UsageError(f"-o {path} cannot be written: name a file in a folder that exists and is writable")
 
 
 def _run(ctx: Any, use: Any, values: Values, saver: Saver, timeout: float, output: str | None) -> int:
@@ -95,14 +106,14 @@ def _run(ctx: Any, use: Any, values: Values, saver: Saver, timeout: float, outpu
         "result": result(found, values),
     }  # fmt: skip
     printer(*lines(found, values))
-    if output is not None and found.network is not None:
-        form = save_representation(found.network, output)
-        say(f"saved {output}, the {form} form of the network")
     saver.report(data)
     if found.network is None or found.network.parameters <= 1 << 16:
         saver.save(verdict.claim.hash, data)
     else:
         say("the result holds the whole network and is not saved: name files with -o and --json")
+    if output is not None and found.network is not None:
+        form = save_representation(found.network, output)
+        say(f"saved {output}, the {form} form of the network")
     return EXIT_OF[verdict.name]
 
 

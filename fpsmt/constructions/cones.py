@@ -5,7 +5,7 @@ every input; `last_hidden` finds the others without visiting them all:
 
 * one coordinate: the sorted inputs are divided until a piece is settled (`intervals.nonzero`).  Where all first-layer
   sums of the cone multiply the input by the same weight W, the neuron is a function of t = W ⊗ x.  Cones that agree
-  above W are that same function, which is then examined once, for every t of the format;
+  above W are that same function, which is then examined once, for every t of the format (not where t may be NaN);
 * several coordinates: neurons of one coordinate are evaluated at each of its values, and what combines them on the
   grid of these values, passing over the rest as soon as the result is zero whatever it is.
 """
@@ -36,6 +36,7 @@ from fpsmt.constructions.intervals import (
 )
 from fpsmt.constructions.sparse import Layer, SparseNetwork
 from fpsmt.errors import Unsupported
+from fpsmt.floats import Overflow
 from fpsmt.floats.compiled import parameters
 from fpsmt.floats.vector import Carriers, from_ordinals
 
@@ -224,7 +225,8 @@ class _Line(_Search):
         self.axis = self.points[self.order, 0]
         fmt, top = self.network.format, self.f.top
         self.everything: Any = None
-        if fmt.bits <= MAX_TABLE_BITS and 8 * len(self.axis) >= 2 * top:
+        numbers = self.network.context.overflow is not Overflow.NAN  # W ⊗ x is one of everything
+        if numbers and fmt.bits <= MAX_TABLE_BITS and 8 * len(self.axis) >= 2 * top:
             self.everything = from_ordinals(fmt, np.arange(-top, top + 1))
         self.found = np.empty((MOST_PLACES, 4))
         self.axis_key = _hash(self.axis)
@@ -304,7 +306,7 @@ class _Grid(_Search):
             raise Unsupported(f"neuron {j} of the last hidden layer is a constant")
         cone = cone_of(self.lists, self.top, j, lambda level, i: level < self.top and self.coordinate[level][i] >= 0)
         rows = [self.row(level, i) for level, i in cone.inputs]
-        key = (*self.where, cone.key, tuple(r[4] for r in rows))
+        key = (*self.where, cone.key, tuple(r[4] for r in rows), tuple(self.counts.tolist()))
         if key not in self.seen:
             self.seen.add(key)
             self.cones += 1

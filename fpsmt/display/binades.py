@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from fpsmt.errors import Unsupported
+from fpsmt.errors import Unsupported, UsageError
 
 
 def draw(counts: Mapping[tuple[int, int], int], title: str, path: str) -> None:
@@ -23,4 +23,7 @@ def draw(counts: Mapping[tuple[int, int], int], title: str, path: str) -> None:
     axes[0].set_ylabel("count")
     figure.suptitle(title, fontsize=9)
     figure.tight_layout()
-    figure.savefig(path, format="svg")
+    try:
+        figure.savefig(path, format="svg")
+    except OSError as error:
+        raise UsageError(f"--plot {path} cannot be written: {error.strerror or error}") from None

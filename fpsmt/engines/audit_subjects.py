@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import importlib
+import sys
 from collections.abc import Callable
+from contextlib import redirect_stdout
 from dataclasses import dataclass
 from typing import Any
 
@@ -56,11 +58,11 @@ def of_routine(name: str, routine: Callable[..., Any], fmt: str | Context) -> Su
 
     def raw(x: Array) -> Array:
         try:
-            with np.errstate(all="ignore"):
+            with np.errstate(all="ignore"), redirect_stdout(sys.stderr):  # stdout is for results
                 result = routine(x)
         except FpsmtError:
             raise
-        except Exception as error:
+        except (Exception, SystemExit) as error:
             raise Raised(f"{name} raised {type(error).__name__} on an array of {x.shape}: {error}") from error
         if hasattr(result, "detach"):
             result = result.detach().cpu()

@@ -5,6 +5,7 @@ from __future__ import annotations
 import importlib
 import sys
 from collections.abc import Callable
+from contextlib import redirect_stdout
 from dataclasses import dataclass
 from typing import Any, Literal
 
@@ -74,7 +75,7 @@ class Target:
                 result = self.routine(*arrays)
         except FpsmtError:
             raise
-        except Exception as error:
+        except (Exception, SystemExit) as error:
             raise Raised(
                 f"{self.name} raised {type(error).__name__} on {self.n} terms of {self.format} "
                 f"(call {self.calls}): {error}"
@@ -170,13 +171,14 @@ def _imported(module: str) -> Any:
     if added:
         sys.path.insert(0, here)
     try:
-        return importlib.import_module(module)
+        with redirect_stdout(sys.stderr):  # stdout is for results
+            return importlib.import_module(module)
     except ModuleNotFoundError as error:
         if error.name and module.split(".")[0] == error.name.split(".")[0]:
             advice = f"install it (pip install {module})" if module in ("torch", "onnxruntime") else "check the name"
             raise Unsupported(f"{module} is not installed: {advice}, or name a function of your own") from None
         raise UsageError(f"importing {module} failed: {error}") from error
-    except Exception as error:  # a module is a program: anything can happen when it is imported
+    except (Exception, SystemExit) as error:  # a module is a program: anything can happen when it is imported
         raise UsageError(f"importing {module} failed: {type(error).__name__}: {error}") from error
     finally:
         if added:

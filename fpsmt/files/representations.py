@@ -6,6 +6,7 @@ import csv
 import json
 import math
 import zipfile
+import zlib
 from fractions import Fraction
 from itertools import pairwise
 from pathlib import Path
@@ -18,6 +19,7 @@ from fpsmt.constructions.sparse import SparseNetwork, network_from_data
 from fpsmt.errors import UsageError
 from fpsmt.files.arrays import load_array
 from fpsmt.floats import Format, exactly, nearest, read_number
+from fpsmt.floats.vector import embeds
 from fpsmt.functions import Function, Implementation, Table
 from fpsmt.networks import save_arrays
 
@@ -31,6 +33,8 @@ def read_table(path: str, fmt: Format, outputs: int = 1) -> Values:
 
     Every number must be a value of the format.  A first line of a CSV file without numbers is a header.
     """
+    if not embeds(fmt):
+        raise UsageError(f"{fmt} is not embedded in float64: tables are not read in it")
     if path.endswith(".npz"):
         points, values = _npz(path)
     else:
@@ -41,12 +45,22 @@ def read_table(path: str, fmt: Format, outputs: int = 1) -> Values:
     if len(points) > MAX_ROWS:
         raise UsageError(f"{path} has {len(points)} rows: at most {MAX_ROWS} are read")
     try:
-        return Values(fmt, np.asarray(points, float), np.asarray(values, float))
+        return Values(fmt, _numbers(points), _numbers(values))
     except UsageError as error:
         raise UsageError(f"{path}: {error}") from None
 
 
-def _npz(path: str) -> tuple[Any, Any]:
+def _numbers(array: Any) -> Any:
+    """The array as float64, none of its numbers changed."""
+    if array.dtype.kind not in "iuf" or array.dtype.itemsize > 8:
+        raise UsageError(f"it holds {array.dtype}: numbers of at most 64 bits are needed")
+    found = array.astype(float)
+    if array.dtype.kind != "f" and (np.abs(found) >= 2.0**53).any():
+        raise UsageError("it holds an integer of 2^53 or more: store the table as float64")
+    return found
+
+
+def _npz(path: str) -> tuple[Any, ...]:
     try:
         if Path(path).stat().st_size > MAX_BYTES:
             raise UsageError(f"{path} is larger than {MAX_BYTES >> 20} MiB")
@@ -54,23 +68,27 @@ def _npz(path: str) -> tuple[Any, Any]:
             if not {"points", "values"} <= set(arrays.files):
                 raise UsageError(f"{path} has the arrays {', '.join(arrays.files)}: points and values are needed")
             points, values = arrays["points"], arrays["values"]
-    except (OSError, ValueError, zipfile.BadZipFile) as error:
+    except UsageError:
+        raise
+    except (OSError, ValueError, EOFError, AttributeError, zipfile.BadZipFile, zlib.error) as error:
         raise UsageError(f"{path} cannot be read: {error}") from None
-    points = points[:, None] if points.ndim == 1 else points
-    return points, values[:, None] if values.ndim == 1 else values
+    for name, array in (("points", points), ("values", values)):
+        if array.ndim not in (1, 2):
+            raise UsageError(f"{path}: {name} has {array.ndim} dimensions: rows of numbers are needed")
+    return tuple(array[:, None] if array.ndim == 1 else array for array in (points, values))
 
 
 def _csv(path: str, fmt: Format) -> Any:
     try:
         if Path(path).stat().st_size > MAX_BYTES:
             raise UsageError(f"{path} is larger than {MAX_BYTES >> 20} MiB")
-        with open(path, encoding="utf-8", newline="") as file:
+        with open(path, encoding="utf-8-sig", newline="") as file:
             lines = [row for row in csv.reader(file) if row and any(cell.strip() for cell in row)]
     except FileNotFoundError:
         raise UsageError(f"{path}: no such file") from None
     except (OSError, UnicodeDecodeError, csv.Error) as error:
         raise UsageError(f"{path} cannot be read: {error}") from None
-    if lines and not _is_number(lines[0][0]):
+    if lines and not any(map(_is_number, lines[0])):
         lines = lines[1:]
     if not lines:
         raise UsageError(f"{path} has no rows of numbers")

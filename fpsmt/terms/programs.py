@@ -197,7 +197,7 @@ def _outcomes(compiled: Compiled, x: Float, text: str) -> frozenset[Float]:
     A set is exact there: nothing else depends on which of its values was taken.
     """
     order = list(postorder(compiled.term))
-    uses = Counter(arg for node in order for arg in dict.fromkeys(node.args))
+    uses = Counter(arg for node in order for arg in node.args)  # e/e uses e twice
     inexact = set(compiled.inexact)
     runs: list[dict[Term, frozenset[Any]]] = [{}]
     for node in order:

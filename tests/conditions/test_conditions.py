@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 from fractions import Fraction
+from random import Random
 
 import numpy as np
 import pytest
@@ -12,15 +13,28 @@ from hypothesis import strategies as st
 
 from fpsmt import kernel
 from fpsmt.claims import Condition, PartFails, Windows, claim_from_json, default_windows
+from fpsmt.claims.conditions import window_places
 from fpsmt.claims.places import NAN, allowed_places
 from fpsmt.engines import decide
 from fpsmt.engines.conditions import break_even, condition_at
 from fpsmt.errors import EvidenceError, InternalError, UsageError
-from fpsmt.floats import context, float8_e4m3, float8_e5m2, float16, float32, float64, from_ordinal, ieee
-from fpsmt.functions import function_named, implementation_named
+from fpsmt.floats import (
+    context,
+    exactly,
+    float8_e4m3,
+    float8_e4m3fn,
+    float8_e5m2,
+    float16,
+    float32,
+    float64,
+    from_ordinal,
+    ieee,
+)
+from fpsmt.functions import Implementation, Table, function_named, implementation_named
 from fpsmt.kernel.rules.conditions import certain_separation, escapes, results_inside
 
 TINY = ieee(2, 2)
+F_QUARTER, F_FOUR = Fraction(1, 4), Fraction(4)
 NAMES = ("identity", "relu", "sigmoid", "cos", "cosh", "sin", "exp", "step", "tanh")
 
 
@@ -34,9 +48,7 @@ def window(values: list[Fraction]) -> st.SearchStrategy[tuple[Fraction, Fraction
 
 HALVES = [Fraction(k, 2) for k in range(1, 9)]
 SIGNED = [-h for h in HALVES] + HALVES
-WINDOWS = st.builds(
-    Windows, st.sampled_from([Fraction(0), *HALVES]), window(HALVES), window(SIGNED), window(HALVES)
-)
+WINDOWS = st.builds(Windows, st.sampled_from([Fraction(0), *HALVES]), window(HALVES), window(SIGNED), window(HALVES))
 
 
 def holds_for(outputs: np.ndarray, points: list[Fraction], windows: Windows, size: np.ndarray) -> np.ndarray:
@@ -228,3 +240,59 @@ def test_certain_separation_needs_an_order() -> None:
     assert not certain_separation(relu, ctx, one, one)
     last = from_ordinal(float32, float32.largest_code)
     assert not certain_separation(relu, ctx, last.next_down, last)  # there is no finite float after the last
+
+
+# -- windows beyond the format, infinities, two values at the zeros ----------------------------------------------
+
+
+def test_a_window_beyond_a_format_without_infinity_holds_nothing() -> None:
+    fmt = float8_e4m3fn
+    assert window_places(fmt, Fraction(1000), Fraction(2000)) == (fmt.largest_code + 1, fmt.largest_code)
+    assert window_places(fmt, Fraction(-2000), Fraction(-1000)) == (-fmt.largest_code, -fmt.largest_code - 1)
+    windows = Windows(
+        Fraction(1, 32), (Fraction(1000), Fraction(2000)), (Fraction(1), Fraction(4)), (F_QUARTER, F_FOUR)
+    )
+    claim = Condition(implementation_named("identity"), context("float8_e4m3fn:saturate"), windows)
+    assert decide(claim).name == "refuted"
+    data = {"c0": "0", "c1": "448", "p": "1", "q": "2"}
+    assert kernel.apply("condition witnesses", claim, data).name == "unknown"
+
+
+def test_a_result_that_may_be_infinite_is_in_no_window() -> None:
+    """Within 4 ulps of 65504 there is +inf in float16, whatever the window's upper end."""
+    ctx = context("float16")
+    window = Fraction(100), Fraction(10**9)
+    low, high = (from_ordinal(float16, float16.largest_code - k) for k in (30, 0))
+    assert not results_inside(implementation_named("identity:ulps=4"), ctx, low, high, window)
+    assert results_inside(implementation_named("identity"), ctx, low, high, window)
+
+
+def test_two_large_values_at_the_zeros_are_not_small() -> None:
+    """A table with 1 at +0 and −1 at −0: no number at zero, and surely no small one."""
+    one, minus, half = (exactly(float8_e4m3, k).code for k in (1, -1, Fraction(1, 2)))
+    codes = [one] * 256
+    codes[0x80], codes[exactly(float8_e4m3, Fraction(9, 8)).code] = minus, half
+    table = Implementation(function_named("identity"), Table(float8_e4m3, float8_e4m3, tuple(codes)))
+    windows = Windows(
+        Fraction(1, 32), (Fraction(1, 2), Fraction(2)), (Fraction(1), Fraction(3, 2)), (F_QUARTER, F_FOUR)
+    )
+    claim = Condition(table, context(float8_e4m3), windows)
+    data = {"c0": "0", "c1": "2", "p": "1.125", "q": "1.25"}
+    assert kernel.apply("condition witnesses", claim, data).name == "unknown"
+
+
+@pytest.mark.parametrize("text", ["float8_e4m3", "float8_e4m3fn:saturate", "float8_e4m3fn:nan", "ieee(2,3):RTP"])
+@pytest.mark.parametrize("name", ["identity:ulps=2", "exp:ulps=3/2", "sigmoid:ulps=5", "cosh", "sin:ulps=1/2"])
+def test_results_inside_against_every_result(text: str, name: str) -> None:
+    ctx, use, rng = context(text), implementation_named(name), Random(text + name)
+    fmt = ctx.format
+    sizes = [x.fraction for x in numbers(fmt) if x.fraction > 0]
+    for _ in range(40):
+        low, high = sorted(rng.sample(range(-fmt.largest_code, fmt.largest_code + 1), 2))
+        window = (rng.choice(sizes[:4]), rng.choice([sizes[-1], 2 * sizes[-1], sizes[len(sizes) // 2]]))
+        ends = from_ordinal(fmt, low), from_ordinal(fmt, high)
+        if results_inside(use, ctx, *ends, window):
+            for k in range(low, high + 1):
+                for place in allowed_places(use, ctx, from_ordinal(fmt, k)):
+                    assert abs(place) <= fmt.largest_code, (text, name, k)
+                    assert window[0] <= abs(from_ordinal(fmt, place).fraction) <= window[1]

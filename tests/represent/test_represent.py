@@ -169,6 +169,7 @@ def test_files(tmp_path: Path) -> None:
         ("0,1\n1\n", "row 2: 1 numbers, and the first row has 2"),
         ("inf,1\n", "the inputs of a table are finite"),
         ("", "has no rows of numbers"),
+        ("O,1\n1,2\n", "row 1, column 1"),
     ],
 )
 def test_bad_tables(tmp_path: Path, text: str, message: str) -> None:
@@ -176,6 +177,26 @@ def test_bad_tables(tmp_path: Path, text: str, message: str) -> None:
     with pytest.raises(UsageError) as error:
         read_table(str(tmp_path / "t.csv"), float8_e4m3)
     assert message in str(error.value)
+
+
+def test_a_byte_order_mark_costs_no_row(tmp_path: Path) -> None:
+    (tmp_path / "t.csv").write_text("0,1\n1,2\n", encoding="utf-8-sig")
+    assert len(read_table(str(tmp_path / "t.csv"), float8_e4m3)) == 2
+
+
+@pytest.mark.parametrize("array", [np.array([[1j, 1]]), np.array([["a", "b"]]), np.array([[2**60 + 1, 1]])])
+def test_arrays_that_are_no_tables(tmp_path: Path, array: np.ndarray) -> None:
+    np.save(tmp_path / "t.npy", array)
+    np.savez(tmp_path / "t.npz", points=array[0, 0], values=array[0])
+    for name in ("t.npy", "t.npz"):
+        with pytest.raises(UsageError):
+            read_table(str(tmp_path / name), float32)
+
+
+def test_a_network_that_cannot_be_written_is_not_looked_for(tmp_path: Path) -> None:
+    (tmp_path / "t.csv").write_text("0,1\n", encoding="utf-8")
+    words = ["represent", str(tmp_path / "t.csv"), "--format", "float8_e4m3", "--activation", "relu", "--no-save"]
+    assert main([*words, "-o", str(tmp_path / "none" / "net.npz")]) == 2
 
 
 def test_the_command(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:

@@ -66,7 +66,7 @@ def results_inside(
     For K ulps by an enclosure [a, b] of f over the interval, say a > 0.  A result is ⌈f(x)⌋, between ⌈a⌋ and ⌈b⌋, or
     within K·ulp(y) of a y ∈ [a, b].  y + K·ulp(y) is increasing.  y − K·ulp(y) is increasing within a binade; over
     binades that begin in (a, b] it is least at the first of these beginnings when K < 2^p, and not positive at any
-    when not.
+    when not.  A result beyond Ω may be ±inf, hence the window ends at Ω.
     """
     contract = implementation.contract
     if isinstance(contract, CorrectlyRounded | WithinUlps) and ctx.subnormals is Subnormals.GRADUAL:
@@ -90,7 +90,7 @@ def results_inside(
             return False
         least = min([y - spread(y) for y in (a, *starts)] + [y.fraction for y in ends])
         most = max([b + spread(b)] + [y.fraction for y in ends])
-        return window[0] <= least and most <= window[1]
+        return window[0] <= least and most <= min(window[1], fmt.largest)
     if high.ordinal - low.ordinal >= MOST_VISITED:
         return False
     points = (from_ordinal(ctx.format, k) for k in range(low.ordinal, high.ordinal + 1))

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from fpsmt.claims.claim import Claim, Json
 from fpsmt.claims.contracts import AllowedOutput, MeetsContract
 from fpsmt.errors import EvidenceError
-from fpsmt.floats import Float, Format, from_ordinal, zero
+from fpsmt.floats import Float, Format, from_ordinal
 from fpsmt.floats.vector import decode, embeds, to_floats
 from fpsmt.functions import Function, WithinError, WithinUlps, allowed_arrays
 from fpsmt.functions.enclosures import place
@@ -98,7 +98,8 @@ def error_analysis(claim: Claim, data: Mapping[str, Json], premises: Sequence[Cl
     if claim.low is None or claim.high is None or not (claim.low.is_finite and claim.high.is_finite):
         return Open("the error analysis needs a finite interval of inputs")
     term, function = program.compiled(ctx, fmt).term, claim.implementation.function
-    todo, tried, short = _around_zero(claim.low, claim.high), 0, [np.array([-1, 0])] * claim.covers(zero(fmt))
+    zeros = [np.array([-1, 0])] * (claim.low.ordinal <= 0 <= claim.high.ordinal)  # an end may be either of them
+    todo, tried, short = _around_zero(claim.low, claim.high), 0, zeros
     examined = waiting = 0
     while todo or short:
         if not todo or waiting > BLOCK:

@@ -30,7 +30,7 @@ def separation_points(claim: Claim, data: Mapping[str, Json], premises: Sequence
         return Holds({"floats": len(claim.run)}, (VECTOR, BALLS))
     if not isinstance(claim, SeparationPoints):
         raise EvidenceError(f"separation points do not speak about {claim.kind}")
-    found = np.concatenate([part for _, _, part in points(claim.run)])
+    found = np.concatenate([np.zeros(0, np.int64), *(part for _, _, part in points(claim.run))])
     if ranges(found) == claim.places:
         return Holds({"floats": len(claim.run), "points": claim.count}, (VECTOR, BALLS))
     listed = np.array([p for first, last in claim.places for p in range(first, last + 1)], np.int64)
