@@ -30,7 +30,7 @@ LAYERS = (
     {"__main__"},
 )
 LEVEL = {name: level for level, names in enumerate(LAYERS) for name in names}
-TRUSTED = ("floats", "functions", "networks", "terms", "smt", "claims", "kernel")
+TRUSTED = ("floats", "functions", "networks", "terms", "rational", "smt", "constructions", "claims", "kernel")
 MOST_LINES = 600
 
 
