@@ -54,7 +54,7 @@ app.command("separate", context_settings=HELP)(separate_command)
 app.command("approximate", context_settings={**HELP, "ignore_unknown_options": True})(approximate_command)
 
 COMMANDS = (
-    "sum", "prove", "replay", "check", "audit", "reveal", "represent", "gradient", "stability", "conditions",
+    "prove", "sum", "replay", "check", "audit", "reveal", "represent", "gradient", "stability", "conditions",
     "distinguish", "separate", "approximate",
 )  # fmt: skip
 

@@ -9,35 +9,20 @@ from fractions import Fraction
 from math import isinf
 from typing import Any
 
-from fpsmt.files.exact_sums import Rules, Value, add, as_read, beyond, is_negative, not_a_number, read, round_sum, zero
+from fpsmt.files.exact_sums import (
+    Rules,
+    Value,
+    as_read,
+    beyond,
+    is_negative,
+    not_a_number,
+    read,
+    round_sum,
+    sum_of,
+    zero,
+)
 
 INF = float("inf")
-
-
-def sum_of(leaves: list[tuple[Value, ...]], node: dict[str, Any], schedule: str) -> Value:
-    """One sum; leaves are products of two values, or one value.  The schedule is in postfix form."""
-    total, result, product = node["accumulator"], node["context"], node["products"]
-
-    def settled(part: tuple[Value, ...]) -> Value:
-        value = round_sum(product or total, part) if len(part) == 2 else part[0]
-        return value if value.rules.format == total.format else round_sum(total, (value,))
-
-    stack: list[tuple[Value, ...]] = []
-    for word in schedule.split():
-        if word == "fma":
-            value, fused = settled(stack.pop()), stack.pop()
-            stack.append((round_sum(total, fused, (value,)),))
-        elif word == "+":
-            right, left = stack.pop(), stack.pop()
-            if product is None and len(left) + len(right) > 2:
-                stack.append((round_sum(total, left, right),))
-            else:
-                stack.append((add(total, settled(left), settled(right)),))
-        else:
-            leaf = leaves[int(word)]
-            stack.append(leaf if len(leaf) == 2 else (settled(leaf),))
-    value = settled(stack.pop())
-    return value if total == result else round_sum(result, (value,))
 
 
 def relu(x: Value, rules: Rules) -> Value:
@@ -96,7 +81,7 @@ def run_network(
                 if node["bias"] is not None:
                     leaves.append((read(node["bias"][i], formats[node["bias_format"]]),))
                 default = node["default"][str(len(columns))]
-                out.append(sum_of(leaves, node, schedules.get(f"{name}:{i}", default)))
+                out.append(sum_of(node, leaves, schedules.get(f"{name}:{i}", default)))
             values[name] = out
         elif kind == "relu":
             values[name] = [relu(x, node["context"]) for x in values[node["source"]]]

@@ -203,7 +203,13 @@ def bits_of(value: Value) -> str:
 
 
 def run(plan: dict[str, Any], schedule: str) -> Value:
-    """The sum in this order.
+    """The sum in this order."""
+    leaves = [tuple(read(number, plan["formats"][name]) for name, number in term) for term in plan["terms"]]
+    return sum_of(plan, leaves, schedule)
+
+
+def sum_of(plan: dict[str, Any], leaves: list[tuple[Value, ...]], schedule: str) -> Value:
+    """The sum of products of two values, or of single values, in this order.
 
     ``"0 1 + 2 +"`` adds terms 0 and 1, then term 2; ``"2 0 1 + fma"`` rounds term 2, a product, plus the sum of
     terms 0 and 1 only once.  The bias is the term after the last.
@@ -226,7 +232,7 @@ def run(plan: dict[str, Any], schedule: str) -> Value:
             else:
                 stack.append((add(total, settled(left), settled(right)),))
         else:
-            leaf = tuple(read(number, plan["formats"][name]) for name, number in plan["terms"][int(word)])
+            leaf = leaves[int(word)]
             stack.append(leaf if len(leaf) == 2 else (settled(leaf),))
     value = settled(stack.pop())
     return value if total == result else round_sum(result, (value,))

@@ -150,10 +150,15 @@ SMOOTH: dict[str, Series] = {
     "cos": lambda x: x.cos(),
     "cos'": lambda x: -x.sin(),
     "exp": lambda x: x.exp(),
+    "expm1": lambda x: x.exp() - 1,
     "log": lambda x: x.log(),
     "log'": lambda x: 1 / x,
+    "log1p": lambda x: (1 + x).log(),
+    "log1p'": lambda x: 1 / (1 + x),
     "erf": lambda x: x.erf(),
     "erf'": lambda x: (x * x * -1).exp() * 2 / arb.pi().sqrt(),
+    "erfc": lambda x: x.erfc(),
+    "erfc'": lambda x: (x * x * -1).exp() * -2 / arb.pi().sqrt(),
     "sqrt": lambda x: x.sqrt(),
     "sqrt'": lambda x: 1 / (2 * x.sqrt()),
     "sqrt1p_square": lambda x: (1 + x * x).sqrt(),
@@ -237,7 +242,8 @@ def _lines(function: Function, cuts: tuple[Fraction, ...]) -> tuple[tuple[Fracti
 def _leaky(name: str) -> tuple[Series, Series]:
     """leaky_relu and its derivative, of any slope."""
     slope = function_named(name).exact(Fraction(-1))
-    assert slope is not None
+    if slope is None or not name.startswith("leaky_relu"):
+        raise UsageError(f"{name} has no analytic pieces here: add them to SMOOTH or BROKEN")
     return (_constant(slope), _constant(1)) if name.endswith("'") else (_line(-slope), _line(1))
 
 

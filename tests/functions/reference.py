@@ -56,4 +56,4 @@ def in_one_binade(function: Function, fmt: Format, x: Fraction) -> tuple[Fractio
         if ulp(fmt, low) == ulp(fmt, high):
             return low, high
         bits *= 4
-        assert bits < 2**20, "undecided"
+        assert bits < 2**22, "undecided"

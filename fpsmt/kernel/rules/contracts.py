@@ -141,7 +141,7 @@ def _room(asked: WithinUlps | WithinError, function: Function, fmt: Format, low:
 
 @rule("one output")
 def one_output(claim: Claim, data: Mapping[str, Json], premises: Sequence[Claim]) -> Outcome:
-    """Computes what is allowed at the input, by reference."""
+    """Computes by reference what is allowed at the input, and compares the output with its least and greatest value."""
     if not isinstance(claim, AllowedOutput):
         raise EvidenceError(f"one output does not speak about {claim.kind}")
     return Fails({}) if claim.replay({}).violates else Holds({}, (BALLS,))
