@@ -338,10 +338,14 @@ def _pooled_splits(counts: Array) -> int:
     return math.prod((int(c) + 1) * (int(c) + 2) // 2 for c in counts)
 
 
+def _count(splits: int) -> str:
+    return f"{splits:.1e}" if splits.bit_length() <= 1000 else f"more than 2^{splits.bit_length() - 1}"
+
+
 def _affordable(splits: int, n: int) -> None:
     if splits > MOST_SPLITS:
         raise Unsupported(
-            f"the exact extremes of {n} terms need {splits:.1e} splits, at most {MOST_SPLITS:.0e} are tried: "
+            f"the exact extremes of {n} terms need {_count(splits)} splits, at most {MOST_SPLITS:.0e} are tried: "
             "use the bracket, or narrow the order family"
         )
 
