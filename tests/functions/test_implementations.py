@@ -45,7 +45,7 @@ def within(function: Function, x: Fraction, y: Fraction, distance: Fraction) -> 
         if len(inside) == 1:
             return inside.pop()
         bits *= 4
-        assert bits < 2**20, "undecided"
+        assert bits < 2**22, "undecided"
 
 
 @settings(max_examples=150, deadline=None)
