@@ -30,7 +30,7 @@ def ends(y: arb) -> tuple[Fraction, Fraction]:
         extreme = Fraction(2) ** (MOST if size > 0 else -MOST)
         return (extreme, extreme) if m > 0 else (-extreme, -extreme)
     two = Fraction(2)
-    middle, radius = m * two**e, (r * two**s if s > -4 * MOST else two ** (-4 * MOST) * (r != 0))
+    middle, radius = m * two**e, (r * two**s if s > -12 * MOST else two ** (-12 * MOST) * (r != 0))
     return middle - radius, middle + radius
 
 
