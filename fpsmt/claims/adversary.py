@@ -88,16 +88,16 @@ def escape(low: Any, high: Any, a: int, b: int, scratch: Any) -> int:
     return -1
 
 
-def pattern(run: Run, low: Places, high: Places) -> Pattern | None:
-    """An implementation without a separation point on the run, or None where there is none."""
+def pattern(first: int, low: Places, high: Places) -> Pattern | None:
+    """An implementation without a separation point on consecutive floats from the place `first` on, with these allowed
+    places; None where there is none."""
     n = len(low)
     scratch = np.zeros((2, n + 2), np.int64)
     k = int(escape(low, high, 0, n - 1, scratch))
     if k < 0:
         return None
-    first = max(int(low[: k + 1].max()), int(scratch[0, k + 2]) if k + 2 < n else int(low[k]))
-    second = int(low[k + 1 :: 2].max()) if k + 1 < n else first
-    return Pattern(run.low.ordinal + k, first, second)
+    head = max(int(low[: k + 1].max()), int(scratch[0, k + 2]) if k + 2 < n else int(low[k]))
+    return Pattern(first + k, head, int(low[k + 1 :: 2].max()) if k + 1 < n else head)
 
 
 @jit

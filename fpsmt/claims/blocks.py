@@ -23,14 +23,13 @@ from numpy.typing import NDArray
 
 from fpsmt.claims.distinguishability import Reading, Setting
 from fpsmt.claims.pairs import index_of
-from fpsmt.claims.places import allowed_by_index, offset
+from fpsmt.claims.places import MAX_BITS, allowed_by_index, offset
 from fpsmt.errors import Unsupported
 from fpsmt.floats import compiled as kernel
 from fpsmt.floats import float64
 from fpsmt.floats.machine import jit
 from fpsmt.floats.vector import from_ordinals
 
-MAX_BITS = 16
 MOST_OPEN = 1 << 17  #: pairs in no block that are looked at one by one
 
 

@@ -26,6 +26,7 @@ from functools import lru_cache
 from fpsmt.claims.claim import Claim, Json, Replay, claim_kind
 from fpsmt.claims.functions import read_value
 from fpsmt.claims.places import allowed_places, value_at
+from fpsmt.claims.separation import Pattern
 from fpsmt.errors import UsageError
 from fpsmt.floats import Context, Float, Format, Mode, Overflow, Subnormals, context, from_ordinal, pow2, round_real
 from fpsmt.functions import CorrectlyRounded, Implementation, Table, implementation_from_json
@@ -184,7 +185,7 @@ class Condition(Claim):
             low, high, turn = (read_value(fmt, end).ordinal for end in segment[:3])
             a, b = (read_value(fmt, y).ordinal for y in segment[3:])
             for k in range(max(low, first), min(high, last) + 1):
-                values[k] = a if k <= turn or (k - turn) % 2 == 0 else b
+                values[k] = Pattern(turn, a, b).at(k)
         good, lines = True, [f"I = {self.implementation.text}, η⁻, η, η⁺ ∈ {_shown(self.windows.point)}"]
         for k in range(first, last + 1):
             low, high = self.allowed(from_ordinal(fmt, k))

@@ -16,14 +16,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fpsmt.claims.distinguishability import Map, Reading, Setting
-from fpsmt.claims.places import allowed_by_index, offset
+from fpsmt.claims.places import MAX_BITS, allowed_by_index, offset
 from fpsmt.errors import UsageError
 from fpsmt.floats import Float, exactly
 from fpsmt.floats import compiled as kernel
 from fpsmt.floats.machine import bits_of, jit
 from fpsmt.floats.vector import arithmetic, values
-
-MAX_BITS = 16
 
 
 @jit

@@ -14,14 +14,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fpsmt.claims.distinguishability import Reading, Setting
-from fpsmt.claims.places import allowed_by_index, offset
+from fpsmt.claims.places import MAX_BITS, allowed_by_index, offset
 from fpsmt.errors import Unsupported, UsageError
 from fpsmt.floats import Context, Float
 from fpsmt.floats.vector import arithmetic, encode, from_ordinals
 from fpsmt.functions import Implementation
 
 Carriers = NDArray[np.float64]
-MAX_BITS = 16
 
 
 @lru_cache(maxsize=64)

@@ -20,6 +20,7 @@ from fpsmt.floats.vector import decode, ordinals
 from fpsmt.functions import Implementation, allowed_arrays
 
 NAN = 1 << 62
+MAX_BITS = 16  #: of a format whose values are listed
 Places = NDArray[np.int64]
 Interval = tuple[int, int]
 

@@ -19,7 +19,7 @@ import numpy as np
 
 from fpsmt.claims.claim import Claim, Json, Replay, claim_kind
 from fpsmt.claims.functions import read_value
-from fpsmt.claims.places import allowed_places, value_at
+from fpsmt.claims.places import Places, allowed_places, value_at
 from fpsmt.errors import UsageError
 from fpsmt.floats import Context, Float, context, from_ordinal
 from fpsmt.functions import Implementation, implementation_from_json
@@ -161,6 +161,11 @@ class Pattern:
     def at(self, place: int) -> int:
         return self.first if place <= self.last or (place - self.last) % 2 == 0 else self.second
 
+    def between(self, low: int, high: int) -> Places:
+        """The results at the places low…high."""
+        at = np.arange(low, high + 1) - self.last
+        return np.where((at <= 0) | (at % 2 == 0), self.first, self.second)
+
     def to_json(self) -> dict[str, Json]:
         return {"last": self.last, "first": self.first, "second": self.second}
 
@@ -231,8 +236,7 @@ class AlwaysSeparates(Claim):
         """
         pattern, run = pattern_from_json(counterexample), self.run
         low, high = run.low.ordinal, run.high.ordinal
-        at = np.arange(low, high + 1) - pattern.last
-        s = np.where((at <= 0) | (at % 2 == 0), pattern.first, pattern.second)
+        s = pattern.between(low, high)
         points = int(((s[:-2] != s[1:-1]) & (s[:-2] != s[2:])).sum())
         step = max(1, len(s) // (FEW // 2))
         near = range(max(low, pattern.last - 8), min(high, pattern.last + 8) + 1)

@@ -151,7 +151,7 @@ Answer = tuple[dict[str, Any], int, list[str], dict[Binade, int]]
 
 
 def _points(run: Run, timeout: float) -> Answer:
-    from fpsmt.claims.partition import MAX_BITS
+    from fpsmt.claims.places import MAX_BITS
     from fpsmt.display.progress import Progress
     from fpsmt.engines import decide
     from fpsmt.engines.separation_points import separation_points

@@ -5,8 +5,9 @@ from __future__ import annotations
 import time
 
 from fpsmt import kernel
-from fpsmt.claims.blocks import MAX_BITS, Grid, Recipe, in_no_block, not_joined
+from fpsmt.claims.blocks import Grid, Recipe, in_no_block, not_joined
 from fpsmt.claims.distinguishability import Distinguishable, Inseparable, Reading, Setting
+from fpsmt.claims.places import MAX_BITS
 from fpsmt.engines.decide import decide
 from fpsmt.engines.engine import Options, engine
 from fpsmt.errors import Unsupported

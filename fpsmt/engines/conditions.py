@@ -8,16 +8,17 @@ from fractions import Fraction
 from itertools import groupby, pairwise
 
 from fpsmt import kernel
+from fpsmt.claims.adversary import pattern
 from fpsmt.claims.conditions import Condition, PartFails, Windows
 from fpsmt.claims.interval_condition import MOST_BITS, IntervalCondition
-from fpsmt.claims.places import allowed_by_index, offset, value_at
+from fpsmt.claims.places import MAX_BITS, allowed_by_index, offset, value_at
 from fpsmt.engines.decide import decide
 from fpsmt.engines.engine import Options, engine
 from fpsmt.errors import FpsmtError, Unsupported
 from fpsmt.floats import Context, Float, Format, floor_log2, from_ordinal, largest, nearest, pow2, zero
 from fpsmt.functions import CorrectlyRounded, Function, Implementation, WithinUlps, enclose
 from fpsmt.kernel import Proved, Unknown, Verdict
-from fpsmt.kernel.rules.conditions import MAX_BITS, certain_separation, escapes, results_inside
+from fpsmt.kernel.rules.conditions import certain_separation, results_inside
 
 GRID = 33  #: floats of the window for η among which the ends of a run are looked for
 MOST_CUTS = 256
@@ -152,13 +153,13 @@ def condition_exhausted(claim: Condition, options: Options) -> Verdict:
         inside = list(group)
         if not counts:
             continue
-        found = escapes([allowed[k] for k in inside])
+        segment = slice(inside[0] + shift, inside[-1] + shift + 1)
+        found = pattern(inside[0], low[segment], high[segment])
         if found is None:
             ends = [from_ordinal(fmt, k).hex for k in (inside[0], inside[-1])]
             return kernel.apply("condition exhausted", claim, {"segment": ends})
-        turn, a, b = found
-        places = [from_ordinal(fmt, inside[i]).hex for i in (0, -1, turn)]
-        segments.append([*places, value_at(fmt, a).hex, value_at(fmt, b).hex])
+        places = [from_ordinal(fmt, k).hex for k in (inside[0], inside[-1], found.last)]
+        segments.append([*places, value_at(fmt, found.first).hex, value_at(fmt, found.second).hex])
     return kernel.refute(claim, {"part": "C2", "segments": segments})
 
 

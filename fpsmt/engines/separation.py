@@ -13,7 +13,8 @@ from fpsmt import kernel
 from fpsmt.claims.distinguishability import Distinguishable, Inseparable, Reading, Setting
 from fpsmt.claims.functions import ConstantOn, read_value
 from fpsmt.claims.pairs import maps_to_try
-from fpsmt.claims.partition import MAX_BITS, Carriers, Pairs, Partition, labels, outputs
+from fpsmt.claims.partition import Carriers, Pairs, Partition, labels, outputs
+from fpsmt.claims.places import MAX_BITS
 from fpsmt.engines.decide import decide
 from fpsmt.engines.engine import Options, engine
 from fpsmt.errors import Unsupported

@@ -47,7 +47,7 @@ def adversary(claim: AlwaysSeparates, options: Options) -> Verdict:
     run = claim.run
     if len(run) > MOST_HELD:
         raise Unsupported(f"a run of {len(run)} floats is longer than {MOST_HELD}")
-    found = pattern(run, *allowed(run))
+    found = pattern(run.low.ordinal, *allowed(run))
     if found is None:
         return kernel.apply("no implementation avoids separation points", claim)
     compliant = kernel.apply("compliance exhausted", Compliant(run, found))
@@ -158,7 +158,7 @@ def break_even(function: Function, ctx: Context, low: Float, high: Float, option
 
     def escapes(ulps: int) -> bool:
         options.report(f"{function.name}: {ulps} ulps")
-        return pattern(run(ulps), *allowed(run(ulps))) is not None
+        return pattern(run(ulps).low.ordinal, *allowed(run(ulps))) is not None
 
     if len(run(0)) > MOST_HELD:
         raise UsageError(f"a run of {len(run(0))} floats is longer than {MOST_HELD}: narrow the domain")

@@ -12,8 +12,7 @@ from fractions import Fraction
 
 from fpsmt import kernel
 from fpsmt.claims.distinguishability import Inseparable, Joined, Map, Reading, Separable, Setting
-from fpsmt.claims.partition import MAX_BITS
-from fpsmt.claims.places import place_of
+from fpsmt.claims.places import MAX_BITS, place_of
 from fpsmt.claims.vectors import DistinguishableVectors
 from fpsmt.engines.decide import decide
 from fpsmt.engines.engine import Options, engine

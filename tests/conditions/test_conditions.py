@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 
 from fpsmt import kernel
 from fpsmt.claims import Condition, PartFails, Windows, claim_from_json, default_windows
+from fpsmt.claims.adversary import pattern
 from fpsmt.claims.conditions import window_places
 from fpsmt.claims.places import NAN, allowed_places
 from fpsmt.engines import decide
@@ -31,7 +32,7 @@ from fpsmt.floats import (
     ieee,
 )
 from fpsmt.functions import Implementation, Table, function_named, implementation_named
-from fpsmt.kernel.rules.conditions import certain_separation, escapes, results_inside
+from fpsmt.kernel.rules.conditions import certain_separation, results_inside
 
 TINY = ieee(2, 2)
 F_QUARTER, F_FOUR = Fraction(1, 4), Fraction(4)
@@ -115,11 +116,12 @@ def without_separation(allowed: list[tuple[int, int]]) -> list[tuple[int, ...]]:
 
 @given(INTERVALS)
 def test_escapes(allowed: list[tuple[int, int]]) -> None:
-    found, every = escapes(allowed), without_separation(allowed)
+    low, high = np.array(allowed, np.int64).T.copy()
+    found, every = pattern(0, low, high), without_separation(allowed)
     assert (found is not None) == bool(every)
     if found is not None:
-        turn, a, b = found
-        assert tuple(a if i <= turn or (i - turn) % 2 == 0 else b for i in range(len(allowed))) in every
+        results = [found.at(i) for i in range(len(allowed))]
+        assert tuple(results) in every and found.between(0, len(allowed) - 1).tolist() == results
 
 
 @given(INTERVALS)

@@ -54,7 +54,7 @@ def test_the_adversary_against_every_table(ends) -> None:
     low, high = sets(ends)
     fmt = ieee(3, 4)
     run = Run(Implementation(function_named("tanh")), context(fmt), exactly(fmt, 0), fmt_at(fmt, len(low) - 1))
-    found = pattern(run, low, high)
+    found = pattern(run.low.ordinal, low, high)
     assert (found is None) == loses(low, high)
     if found is not None:
         s = [found.at(i) for i in range(len(low))]

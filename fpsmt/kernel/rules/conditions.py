@@ -5,11 +5,12 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from fractions import Fraction
 
+from fpsmt.claims.adversary import pattern
 from fpsmt.claims.claim import Claim, Json
 from fpsmt.claims.conditions import Condition, PartFails, inside
 from fpsmt.claims.functions import read_value
 from fpsmt.claims.interval_condition import IntervalCondition
-from fpsmt.claims.places import allowed_by_index, allowed_places, offset
+from fpsmt.claims.places import MAX_BITS, allowed_by_index, allowed_places, offset
 from fpsmt.errors import EvidenceError, Unsupported, UsageError
 from fpsmt.floats import (
     Context,
@@ -29,7 +30,6 @@ from fpsmt.kernel.kernel import Holds, Open, Outcome, rule
 from fpsmt.kernel.trust import BALLS, VECTOR
 
 MOST_VISITED = 1 << 12  #: floats of a run that are visited one by one where its range cannot be enclosed
-MAX_BITS = 16
 EXACT_BITS = 8  #: of a format whose slopes are all computed
 
 
@@ -135,8 +135,8 @@ def condition_exhausted(claim: Claim, data: Mapping[str, Json], premises: Sequen
 
     C0 and C1: some float has all its allowed results in the window.  C2: where a float of the window for η may give a
     result outside the window for values, an implementation gives that, and no separation point there counts.  Left are
-    segments of consecutive floats whose results all count; `escapes` says when an implementation has no separation
-    point within one.  If on some segment none escapes, every implementation has one.
+    segments of consecutive floats whose results all count; `fpsmt.claims.adversary` says when an implementation has no
+    separation point within one.  If on some segment there is no such implementation, every implementation has one.
 
     data: segment, the first and the last float of such a segment.
     """
@@ -153,41 +153,13 @@ def condition_exhausted(claim: Claim, data: Mapping[str, Json], premises: Sequen
     first, last = condition.run
     if not first <= ends[0] <= ends[1] <= last:
         raise EvidenceError("the segment leaves the window for η")
-    allowed = [(int(low[i]), int(high[i])) for i in range(ends[0] + offset(fmt), ends[1] + offset(fmt) + 1)]
-    if not all(condition.valued(places) for places in allowed):
+    segment = slice(ends[0] + offset(fmt), ends[1] + offset(fmt) + 1)
+    low, high = low[segment], high[segment]
+    if not all(map(condition.valued, zip(low.tolist(), high.tolist(), strict=True))):
         return Open("C2: some result on the segment may leave the window for values")
-    if escapes(allowed) is not None:
+    if pattern(ends[0], low, high) is not None:
         return Open("C2: an implementation has no separation point in the segment")
-    return Holds({"floats": len(allowed)}, (VECTOR, BALLS))
-
-
-def escapes(allowed: Sequence[tuple[int, int]]) -> tuple[int, int, int] | None:
-    """(turn, a, b): an implementation without separation point on consecutive floats with these allowed places.
-
-    It is a up to the index `turn` and then alternates between b and a.  There is no other kind: without separation
-    point sᵢ ∈ {sᵢ₊₁, sᵢ₊₂} for all i, hence from the end backwards the sequence alternates between its last two values
-    until two neighbours are equal, from where it is constant.  So there is one exactly when for some turn the sets at
-    0 … turn, turn + 2, turn + 4, … have a common place, and those at turn + 1, turn + 3, … have one: intervals, so
-    that the largest lower end is at most the least upper end.
-    """
-    n = len(allowed)
-    if n == 0 or any(low > high for low, high in allowed):
-        return None
-    whole = (-(1 << 62), 1 << 62)
-    tails = [whole] * (n + 2)  # what i, i + 2, i + 4, … have in common
-    for i in reversed(range(n)):
-        tails[i] = _common(allowed[i], tails[i + 2])
-    head = whole
-    for turn in range(n):
-        head = _common(head, allowed[turn])
-        a, b = _common(head, tails[turn + 2]), tails[turn + 1]
-        if a[0] <= a[1] and b[0] <= b[1]:
-            return turn, a[0], b[0] if turn + 1 < n else a[0]
-    return None
-
-
-def _common(a: tuple[int, int], b: tuple[int, int]) -> tuple[int, int]:
-    return max(a[0], b[0]), min(a[1], b[1])
+    return Holds({"floats": len(low)}, (VECTOR, BALLS))
 
 
 # -- failures -----------------------------------------------------------------------------------------------------

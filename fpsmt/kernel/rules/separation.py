@@ -10,7 +10,8 @@ from fpsmt.claims.distinguishability import Distinguishable, Inseparable, Readin
 from fpsmt.claims.formulas import ForAll
 from fpsmt.claims.functions import ConstantOn, read_value
 from fpsmt.claims.pairs import maps_to_try, try_all
-from fpsmt.claims.partition import MAX_BITS, Pairs, Partition
+from fpsmt.claims.partition import Pairs, Partition
+from fpsmt.claims.places import MAX_BITS
 from fpsmt.claims.vectors import DistinguishableVectors
 from fpsmt.errors import EvidenceError
 from fpsmt.floats import Float

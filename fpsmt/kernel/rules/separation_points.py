@@ -47,7 +47,7 @@ def adversary(claim: Claim, data: Mapping[str, Json], premises: Sequence[Claim])
     """
     if not isinstance(claim, AlwaysSeparates):
         raise EvidenceError(f"avoiding separation points does not speak about {claim.kind}")
-    found = pattern(claim.run, *allowed(claim.run))
+    found = pattern(claim.run.low.ordinal, *allowed(claim.run))
     if found is not None:
         return Open(f"an implementation avoids them: {Compliant(claim.run, found).text}")
     return Holds({"floats": len(claim.run)}, (VECTOR, BALLS))
@@ -80,8 +80,7 @@ def compliance(claim: Claim, data: Mapping[str, Json], premises: Sequence[Claim]
     run, p = claim.run, claim.pattern
     for a in range(run.low.ordinal, run.high.ordinal + 1, CHUNK):
         b = min(a + CHUNK - 1, run.high.ordinal)
-        at = np.arange(a, b + 1) - p.last
-        results = np.where((at <= 0) | (at % 2 == 0), p.first, p.second)
+        results = p.between(a, b)
         low, high = allowed_on(run, a, b)
         wrong = (results < low) | (high < results)
         if wrong.any():
