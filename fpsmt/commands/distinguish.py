@@ -23,7 +23,7 @@ from fpsmt.commands.common import (
     short_hash,
     time_limit,
 )
-from fpsmt.commands.separate import implementation, interval
+from fpsmt.commands.options import read_implementation, read_interval
 from fpsmt.errors import Unsupported, UsageError
 
 if TYPE_CHECKING:
@@ -71,10 +71,10 @@ def distinguish_command(
     from fpsmt.claims.distinguishability import Setting, reading
 
     check_limits(timeout, jobs)
-    use, ctx = implementation(activation, ulps, format)
+    use, ctx = read_implementation(activation, ulps, format)
     if not use.single_valued or use.monotone:
         raise UsageError(f"{activation}: implementations here are single-valued, without further promises")
-    low, high = interval(ctx, domain)
+    low, high = read_interval(ctx, domain)
     setting = Setting(use.function, ctx, low, high, reading(affine), use.contract)
     saver = Saver.of("distinguish", json_to, out, no_save)
     start = time.monotonic()

@@ -25,7 +25,7 @@ from fpsmt.commands.common import (
     say,
     time_limit,
 )
-from fpsmt.commands.sum import _context, _execution, _Reader
+from fpsmt.commands.options import Reader, read_context, read_execution
 from fpsmt.errors import Unsupported, UsageError
 
 if TYPE_CHECKING:
@@ -89,11 +89,11 @@ def gradient_command(
         raise UsageError("gradient needs --at X, the input, e.g. --at 0.5,-1")
     if some and target is None:
         raise UsageError("--some asks about a gradient: give --target G")
-    forward = _execution(order, fma, accumulator, products, bias_place)
-    backward = _execution(backward_order or order, fma, accumulator, products, "last")
+    forward = read_execution(order, fma, accumulator, products, bias_place)
+    backward = read_execution(backward_order or order, fma, accumulator, products, "last")
     network, about = read_model(Path(net))
     if format is not None:
-        network, changed, total = round_network(network, _context("--format", format))
+        network, changed, total = round_network(network, read_context("--format", format))
         about += f"; rounded to {format}: {changed} of {total} parameters changed"
     say(about)
     x = _vector(at, network.input.format, network.input.size, "--at")
@@ -113,7 +113,7 @@ def gradient_command(
 def _vector(text: str, fmt: Format, size: int, where: str) -> tuple[Float, ...]:
     from fpsmt.files.arrays import read_vector
 
-    reader = _Reader(fmt, exact=False)
+    reader = Reader(fmt, exact=False)
     found = tuple(reader(written, x, where) for written, x in read_vector(text, fmt, where))
     if len(found) != size:
         raise UsageError(f"{where}: {len(found)} numbers are given, and {size} are needed")

@@ -57,13 +57,13 @@ def represent_command(
         raise UsageError(f"--order {order}: networks are made for every order at once; leave --order out, or write any")
     if outputs < 1:
         raise UsageError(f"--outputs {outputs}: a table has at least one value in each row")
-    from fpsmt.commands.sum import _context
+    from fpsmt.commands.options import read_context
     from fpsmt.files.representations import read_implementation, read_table
     from fpsmt.functions import function_named, implementation_named
 
     if output is not None:
         _check_output(output)
-    ctx = _context("--format", format)
+    ctx = read_context("--format", format)
     use = implementation_named(activation)
     if implementation is not None:
         use = read_implementation(implementation, function_named(activation), ctx.format)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import time
 from collections import Counter
-from fractions import Fraction
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
@@ -24,11 +23,11 @@ from fpsmt.commands.common import (
     short_hash,
     time_limit,
 )
+from fpsmt.commands.options import read_implementation, read_interval
 from fpsmt.errors import UsageError
 
 if TYPE_CHECKING:
     from fpsmt.claims.separation import Run
-    from fpsmt.floats import Context, Float
     from fpsmt.functions import Implementation
 
 SHOWN = 12  #: points or windows that are printed
@@ -70,8 +69,8 @@ def separate_command(
       fpsmt separate --format float16 --activation tanh --ulps 10 --domain 0.5:1
     """
     check_limits(timeout, jobs)
-    use, ctx = implementation(activation, ulps, format)
-    low, high = interval(ctx, domain)
+    use, ctx = read_implementation(activation, ulps, format)
+    low, high = read_interval(ctx, domain)
     from fpsmt.claims.separation import Run
 
     run = Run(use, ctx, low, high)
@@ -98,46 +97,6 @@ def separate_command(
 
         draw(series, f"separation points: {run}", plot)
     return code
-
-
-def implementation(activation: str, ulps: str | None, format: str) -> tuple[Implementation, Context]:
-    """The implementation and the context that the options name."""
-    from fpsmt.floats import context, read_number
-    from fpsmt.functions import CorrectlyRounded, Implementation, WithinUlps, implementation_named
-
-    for option, given in (("--format", format), ("--activation", activation)):
-        if not given:
-            raise UsageError(f"{option} is needed, e.g. --format bfloat16 --activation sigmoid")
-    try:
-        ctx = context(format)
-    except UsageError as error:
-        raise UsageError(f"--format: {error}") from None
-    use = implementation_named(activation)
-    if ulps is not None:
-        number = read_number(ulps)
-        if isinstance(number, float) and number != 0:
-            raise UsageError(f"--ulps {ulps}: write a finite number")
-        if use.contract != CorrectlyRounded():
-            raise UsageError(f"--ulps {ulps}: {activation} has a contract already")
-        use = Implementation(use.function, WithinUlps(Fraction(number)), use.single_valued, use.monotone)
-    return use, ctx
-
-
-def interval(ctx: Context, domain: str | None) -> tuple[Float, Float]:
-    """--domain LO:HI as values of the format; all finite values when it is not given."""
-    from fpsmt.floats import exactly, largest, read_number
-
-    fmt = ctx.format
-    if domain is None:
-        return largest(fmt, True), largest(fmt)
-    words = domain.split(":")
-    if len(words) != 2:
-        raise UsageError(f"--domain {domain}: write LO:HI, e.g. --domain -8:8")
-    try:
-        low, high = (exactly(fmt, read_number(word)) for word in words)
-    except UsageError as error:
-        raise UsageError(f"--domain {domain}: {error}") from None
-    return low, high
 
 
 def _chooses(use: Implementation) -> bool:

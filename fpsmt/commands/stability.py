@@ -25,7 +25,7 @@ from fpsmt.commands.common import (
     check_limits,
     say,
 )
-from fpsmt.commands.sum import _context, _execution
+from fpsmt.commands.options import read_context, read_execution
 from fpsmt.errors import EvidenceError, UsageError
 
 if TYPE_CHECKING:
@@ -99,7 +99,7 @@ def _question(
     from fpsmt.floats import read_number
     from fpsmt.floats.vector import round_array
 
-    execution = _execution(order, fma, accumulator, products, bias_place)
+    execution = read_execution(order, fma, accumulator, products, bias_place)
     factor = read_number(scale)
     if not isinstance(factor, Fraction):
         raise UsageError(f"--scale {scale}: write a power of two")
@@ -107,7 +107,7 @@ def _question(
     say(about)
     array = read_inputs(inputs, network, factor)
     if format is not None:
-        ctx = _context("--format", format)
+        ctx = read_context("--format", format)
         network, changed, total = round_network(network, ctx)
         rounded = round_array(ctx, array)
         moved = int(((rounded != array) & ~((rounded != rounded) & (array != array))).sum())

@@ -27,16 +27,16 @@ from fpsmt.commands.common import (
     say,
     time_limit,
 )
+from fpsmt.commands.options import Reader, read_context, read_execution
 from fpsmt.errors import Unsupported, UsageError
 
 if TYPE_CHECKING:
     from fpsmt.commands.plots import Drawing
-    from fpsmt.floats import Context, Float, Format
+    from fpsmt.floats import Context, Float
     from fpsmt.networks.executions import Execution
     from fpsmt.networks.outcomes import Sum
     from fpsmt.networks.packed import PackedSum
 
-LONG = 40  #: characters of a number that are shown
 NARROWER = "narrow --order, or ask for fewer terms"
 LARGE = 4096  #: terms above which arrays are not turned into single values
 OPTIONS = [
@@ -115,9 +115,9 @@ def sum_command(
             raise UsageError(f"no such option {name}: {known}")
     if not format:
         raise UsageError("sum needs --format, e.g. --format float16")
-    execution = _execution(order, fma, accumulator, products, bias_place)
+    execution = read_execution(order, fma, accumulator, products, bias_place)
     terms += file or []
-    ctx = _context("--format", format)
+    ctx = read_context("--format", format)
     problem = _large(ctx, execution, terms, dot, bias, exact) or _problem(ctx, execution, terms, dot, bias, exact)
     if not problem.is_dot:
         if fma != "never":
@@ -132,36 +132,6 @@ def sum_command(
     return _run(problem, saver, timeout, drawing, extremes)
 
 
-def _context(option: str, text: str) -> Context:
-    from fpsmt.floats import context
-
-    try:
-        return context(text)
-    except UsageError as error:
-        raise UsageError(f"{option}: {error}") from None
-
-
-def _execution(order: str, fma: str, accumulator: str | None, products: str | None, bias: str) -> Execution:
-    from fpsmt.networks.executions import execution
-    from fpsmt.networks.orders import parse_order
-
-    try:
-        family = parse_order(order)
-    except UsageError as error:
-        raise UsageError(f"--order: {error}") from None
-    for option, given in (("--fma", fma), ("--bias-place", bias)):
-        known = ("never", "always", "any") if option == "--fma" else ("last", "first", "any")
-        if given not in known:
-            raise UsageError(f"{option} {given!r}: write one of {', '.join(known)}")
-    return execution(
-        family,
-        fma,
-        None if accumulator is None else _context("--accumulator", accumulator),
-        products if products in (None, "exact") else _context("--products", str(products)),
-        bias,
-    )
-
-
 # -- the question -------------------------------------------------------------------------------------------
 
 
@@ -172,7 +142,7 @@ def _problem(
     from fpsmt.floats import read_number
     from fpsmt.networks.outcomes import Sum
 
-    reader = _Reader(ctx.format, exact)
+    reader = Reader(ctx.format, exact)
 
     def vector(text: str, where: str) -> list[Float]:
         return [reader(written, x, where) for written, x in read_vector(text, ctx.format, where)]
@@ -215,7 +185,7 @@ def _large(
         return None
     if load_array(Path(paths[0])).size <= LARGE:
         return None
-    reader = _Reader(ctx.format, exact)
+    reader = Reader(ctx.format, exact)
     arrays = []
     for path in paths:
         carriers, some, count = read_large(path, ctx.format)
@@ -231,35 +201,6 @@ def _large(
     last = None if bias is None else reader(bias, read_number(bias), "--bias")
     reader.tell()
     return PackedSum.of(ctx, arrays[-1], arrays[0] if dot is not None else None, last, execution)
-
-
-class _Reader:
-    """Numbers become values of the format; what had to be rounded is counted and told."""
-
-    def __init__(self, fmt: Format, exact: bool) -> None:
-        self.format, self.exact = fmt, exact
-        self.rounded: list[tuple[str, Float]] = []
-        self.more = 0
-
-    def __call__(self, written: str, x: Any, where: str) -> Float:
-        from fpsmt.files.arrays import value_of
-
-        value, same = value_of(self.format, written, x)
-        if not same:
-            if self.exact:
-                shown = f"{written:.{LONG}}"
-                raise UsageError(f"{where}: {shown} is not a value of {self.format}; the nearest is {value!r}")
-            self.rounded.append((written, value))
-        return value
-
-    def tell(self) -> None:
-        """A note for each number that was rounded; the first three in full."""
-        for written, value in self.rounded[:3]:
-            written = written if len(written) <= LONG else written[: LONG - 3] + "..."
-            say(f"note: {written} is not a value of {self.format}: rounded to nearest, {value.decimal} = {value.hex}")
-        more = self.more + max(len(self.rounded) - 3, 0)
-        if more:
-            say(f"note: {more} more numbers were rounded to nearest; --exact refuses them")
 
 
 # -- the answer ---------------------------------------------------------------------------------------------
