@@ -4,13 +4,11 @@ from __future__ import annotations
 
 from fractions import Fraction
 
-from benchmarks.measure import Row, Rows, benchmark, compare, seconds, solver_seconds
-from benchmarks.separation import ACTIVATIONS
-from fpsmt.claims import Claim, Distinguishable, Reading, Setting
-from fpsmt.engines import Options, decide
-from fpsmt.floats import Format, bfloat16, context, exactly, float16, largest
+from benchmarks.measure import Row, Rows, benchmark, compare, seconds
+from benchmarks.separation import ACTIVATIONS, one_pair, prove
+from fpsmt.claims import Distinguishable, Reading, Setting
+from fpsmt.floats import Format, bfloat16, context, float16, largest
 from fpsmt.functions import Contract, CorrectlyRounded, WithinUlps, function_named
-from fpsmt.terms import all_of, const, is_finite, mul, negation, same, var
 
 
 def _claim(name: str, fmt: Format, reading: Reading, contract: Contract) -> Distinguishable:
@@ -19,29 +17,15 @@ def _claim(name: str, fmt: Format, reading: Reading, contract: Contract) -> Dist
     )
 
 
-def _decide(claim: Claim) -> None:
-    verdict = decide(claim, Options(timeout=300))
-    if verdict.name != "proved":
-        raise RuntimeError(f"{claim.text} is {verdict.name}")
-
-
-def _one_pair(fmt: Format) -> float:
-    """One SMT query: some w moves 1 and the next float apart."""
-    ctx, w = context(fmt), var("w", fmt)
-    x = exactly(fmt, 1)
-    apart = [mul(ctx, w, const(point)) for point in (x, x.next_up)]
-    return solver_seconds(all_of(*map(is_finite, apart), negation(same(*apart))), "z3", "sat")
-
-
 @benchmark("distinguish")
 def distinguish() -> Rows:
     """All pairs of a 16-bit format: correctly rounded (finite on the pair), and within 10 ulps."""
     for fmt in (float16, bfloat16):
         inputs = 2 * largest(fmt).ordinal + 1
         claims = [_claim(name, fmt, Reading.FINITE_ON_PAIR, CorrectlyRounded()) for name in ACTIVATIONS[4:8]]
-        taken = sum(seconds(_decide, claim) for claim in claims)
+        taken = sum(seconds(prove, claim) for claim in claims)
         pairs = len(claims) * inputs * (inputs - 1) // 2
-        peer = compare("z3, one pair of relu, times pairs", lambda f, n: _one_pair(f) * n, fmt, pairs)
+        peer = compare("z3, one pair of relu, times pairs", lambda f, n: one_pair(f) * n, fmt, pairs)
         yield Row(f"all {pairs:.1e} pairs of {fmt}, four activations", taken, peer=peer)
-    taken = seconds(_decide, _claim("tanh", bfloat16, Reading.ANY, WithinUlps(Fraction(10))))
+    taken = seconds(prove, _claim("tanh", bfloat16, Reading.ANY, WithinUlps(Fraction(10))))
     yield Row("all pairs of bfloat16, tanh within 10 ulps", taken)

@@ -23,7 +23,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from enum import Enum
-from typing import Any
+from typing import Any, Self
 
 from fpsmt.claims.claim import Claim, Json, Replay, claim_kind
 from fpsmt.claims.functions import read_value
@@ -136,12 +136,10 @@ def setting_from_json(data: Mapping[str, Json]) -> Setting:
     return Setting(function_named(data["function"]), ctx, low, high, reading(data["reading"]), contract)
 
 
-@claim_kind
 @dataclass(frozen=True)
-class Inseparable(Claim):
-    """No admissible affine map tells x from y; where the contract allows a choice, under some implementation."""
+class OverPair(Claim):
+    """Statements about one activation at two different inputs of a domain."""
 
-    kind = "inseparable"
     setting: Setting
     x: Float
     y: Float
@@ -149,19 +147,27 @@ class Inseparable(Claim):
     def __post_init__(self) -> None:
         _distinct_inputs(self.setting, self.x, self.y)
 
-    @property
-    def text(self) -> str:
-        name, who = ("I", f"∃ I ∈ {self.setting.name} ") if not self.setting.single else (self.setting.name, "")
-        return f"{who}∀ w, b: {name}(w⊗x⊕b) = {name}(w⊗x′⊕b) for x = {self.x}, x′ = {self.y} ({self.setting})"
-
     def fields(self) -> dict[str, Json]:
         return {"setting": self.setting.to_json(), "x": self.x.hex, "y": self.y.hex}
 
     @classmethod
-    def from_fields(cls, data: Mapping[str, Json]) -> Inseparable:
+    def from_fields(cls, data: Mapping[str, Json]) -> Self:
         setting = setting_from_json(data["setting"])
         fmt = setting.context.format
         return cls(setting, read_value(fmt, data["x"]), read_value(fmt, data["y"]))
+
+
+@claim_kind
+@dataclass(frozen=True)
+class Inseparable(OverPair):
+    """No admissible affine map tells x from y; where the contract allows a choice, under some implementation."""
+
+    kind = "inseparable"
+
+    @property
+    def text(self) -> str:
+        name, who = ("I", f"∃ I ∈ {self.setting.name} ") if not self.setting.single else (self.setting.name, "")
+        return f"{who}∀ w, b: {name}(w⊗x⊕b) = {name}(w⊗x′⊕b) for x = {self.x}, x′ = {self.y} ({self.setting})"
 
     def replay(self, counterexample: Json) -> Replay:
         """Counterexample: {"w": hex, "b": hex}, a map that tells them apart under every implementation, or
@@ -174,30 +180,15 @@ class Inseparable(Claim):
 
 @claim_kind
 @dataclass(frozen=True)
-class Separable(Claim):
+class Separable(OverPair):
     """Some admissible affine map tells x from y, whatever the implementation is (which map may depend on it)."""
 
     kind = "separable"
-    setting: Setting
-    x: Float
-    y: Float
-
-    def __post_init__(self) -> None:
-        _distinct_inputs(self.setting, self.x, self.y)
 
     @property
     def text(self) -> str:
         name, who = ("I", f"∀ I ∈ {self.setting.name} ") if not self.setting.single else (self.setting.name, "")
         return f"{who}∃ w, b: {name}(w⊗x⊕b) ≠ {name}(w⊗x′⊕b) for x = {self.x}, x′ = {self.y} ({self.setting})"
-
-    def fields(self) -> dict[str, Json]:
-        return {"setting": self.setting.to_json(), "x": self.x.hex, "y": self.y.hex}
-
-    @classmethod
-    def from_fields(cls, data: Mapping[str, Json]) -> Separable:
-        setting = setting_from_json(data["setting"])
-        fmt = setting.context.format
-        return cls(setting, read_value(fmt, data["x"]), read_value(fmt, data["y"]))
 
     @property
     def opposite(self) -> Inseparable:

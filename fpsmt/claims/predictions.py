@@ -14,7 +14,7 @@ from fpsmt.claims.functions import read_value
 from fpsmt.claims.sums import value_from_json, value_to_json
 from fpsmt.errors import UsageError
 from fpsmt.floats import Float, less
-from fpsmt.floats.values import ulp
+from fpsmt.floats.values import short_hex, ulp
 from fpsmt.floats.vector import to_floats
 from fpsmt.networks.executions import Execution
 from fpsmt.networks.interpreter import ActivationOutputs, Executions, Schedules, Trace, execution_of, run
@@ -107,7 +107,7 @@ class OverExecutions(Claim):
             how = {"nodes": {name: e.to_json() for name, e in self.executions.items()}}
         return {
             "network": self.network.to_json(),
-            "inputs": [[_short(v) for v in x] for x in self.inputs],
+            "inputs": [[short_hex(v.hex) for v in x] for x in self.inputs],
             "executions": how,
         }
 
@@ -299,12 +299,6 @@ class OutputsClose(OverExecutions):
         return Replay(place is not None, tuple(lines), {
             "input": index, "output": place, "outputs": [[y.hex for y in t.output] for t in (one, two)],
         })  # fmt: skip
-
-
-def _short(x: Float) -> str:
-    """The shortest hex of a value: trailing zeros of the significand left out."""
-    significand, p, exponent = x.hex.partition("p")
-    return (significand.rstrip("0").rstrip(".") if "." in significand else significand) + p + exponent
 
 
 def counterexample(

@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from fpsmt.claims.claim import Claim, Json, Replay, claim_kind
-from fpsmt.claims.distinguishability import Distinguishable, Inseparable, Setting, setting_from_json
+from fpsmt.claims.distinguishability import Distinguishable, Inseparable, OverPair, Setting, setting_from_json
 from fpsmt.claims.functions import read_value
 from fpsmt.errors import UsageError
 from fpsmt.floats import Context, Float, Mode, add, all_values, context, equal, less, less_equal, mul
@@ -120,7 +120,7 @@ class AllDistinguishable(Claim):
 
 @claim_kind
 @dataclass(frozen=True)
-class SameOutput(Claim):
+class SameOutput(OverPair):
     """Every network over the activation gives one output at x and at y, whatever its depth, widths and parameters.
 
     Networks: one input; every neuron of the first layer is I(w⊗x ⊕ b) with an admissible map; later layers are any
@@ -128,26 +128,11 @@ class SameOutput(Claim):
     """
 
     kind = "same-output"
-    setting: Setting
-    x: Float
-    y: Float
-
-    def __post_init__(self) -> None:
-        Inseparable(self.setting, self.x, self.y)  # checks the inputs
 
     @property
     def text(self) -> str:
         some = "" if self.setting.single else "∃ I "
         return f"{some}∀ networks N: N(x) = N(x′) for x = {self.x}, x′ = {self.y} ({self.setting})"
-
-    def fields(self) -> dict[str, Json]:
-        return {"setting": self.setting.to_json(), "x": self.x.hex, "y": self.y.hex}
-
-    @classmethod
-    def from_fields(cls, data: Mapping[str, Json]) -> SameOutput:
-        setting = setting_from_json(data["setting"])
-        fmt = setting.context.format
-        return cls(setting, read_value(fmt, data["x"]), read_value(fmt, data["y"]))
 
     def replay(self, counterexample: Json) -> Replay:
         """Counterexample: that of `Inseparable`: networks of one neuron that tell x from y, whatever I is."""

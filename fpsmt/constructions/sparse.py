@@ -21,7 +21,7 @@ from numpy.typing import ArrayLike, NDArray
 from fpsmt.errors import UsageError
 from fpsmt.floats import Context, Format, context
 from fpsmt.floats.vector import Carriers, decode, embeds, encode
-from fpsmt.functions import CorrectlyRounded, Implementation, Table, implementation_from_json, table
+from fpsmt.functions import CorrectlyRounded, Implementation, Table, implementation_from_json, only_table
 from fpsmt.networks import Activation, Affine, Input, Network, Node
 
 Json = Any
@@ -147,12 +147,7 @@ class SparseNetwork:
 
     def results(self) -> Carriers:
         """The activation at every code of the format (of at most 16 bits)."""
-        contract = self.implementation.contract
-        if isinstance(contract, Table):
-            if contract.input != self.format or contract.output != self.format:
-                raise UsageError(f"the table is for {contract.input}, and the network in {self.format}")
-            return decode(self.format, np.array(contract.outputs, dtype=np.uint64))
-        return table(self.implementation.function, self.context, self.format)
+        return only_table(self.implementation, self.context)
 
     # -- files ------------------------------------------------------------------------------------------------
 

@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from fractions import Fraction
 from pathlib import Path
 
-from fpsmt.errors import Unsupported, UsageError
+from fpsmt.display.figures import new_figure, write_figure
 from fpsmt.floats import Format, nearest, pow2
 
 ROWS = 16
@@ -49,15 +49,9 @@ def _height(ulps: float) -> float:
 
 def save_plot(path: Path, title: str, fmt: Format, binades: Mapping[int, Sequence[float]]) -> None:
     """A picture (SVG, PNG, by the ending) of the largest error in ulps over the line of inputs."""
-    try:
-        import matplotlib
-
-        matplotlib.use("Agg")
-        from matplotlib import pyplot as plt
-    except ModuleNotFoundError:
-        raise Unsupported("a picture needs matplotlib: pip install 'fpsmt[plot]', or leave --plot out") from None
     keys = sorted(binades)
-    figure, axes = plt.subplots(figsize=(9, 4))
+    figure = new_figure(9, 4)
+    axes = figure.subplots()
     axes.step(range(len(keys)), [binades[k][0] for k in keys], where="mid")
     axes.set_yscale("log")
     ticks = list(range(0, len(keys), max(1, len(keys) // 8)))
@@ -65,10 +59,4 @@ def save_plot(path: Path, title: str, fmt: Format, binades: Mapping[int, Sequenc
     axes.set_xlabel("input (by binade)")
     axes.set_ylabel("largest error in ulps")
     axes.set_title(title)
-    figure.tight_layout()
-    try:
-        figure.savefig(path)
-    except (OSError, ValueError) as error:
-        raise UsageError(f"--plot {path} cannot be written: {error}") from None
-    finally:
-        plt.close(figure)
+    write_figure(figure, path)

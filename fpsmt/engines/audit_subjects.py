@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import importlib
 import sys
 from collections.abc import Callable
 from contextlib import redirect_stdout
@@ -12,7 +11,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from fpsmt.engines.targets import Raised, _imported, _tensor, dtype_of
+from fpsmt.engines.routines import imported, named_callable, tensor
+from fpsmt.engines.targets import Raised, dtype_of
 from fpsmt.errors import FpsmtError, Unsupported, UsageError
 from fpsmt.floats import Context, Float, context, format_named
 from fpsmt.functions import Function, Implementation, allowed_arrays
@@ -97,23 +97,15 @@ def load(text: str, fmt: str) -> Subject:
         raise UsageError(f"{text!r} names no routine: write MODULE:CALLABLE, e.g. numpy:tanh")
     if module == "onnxruntime":
         return of_routine(text, _operator(attribute, fmt), fmt)
-    found: Any = _imported(module)
-    for name in attribute.split("."):
-        if not hasattr(found, name):
-            raise UsageError(f"{module}:{attribute}: {getattr(found, '__name__', found)} has no {name!r}")
-        found = getattr(found, name)
-    if not callable(found):
-        raise UsageError(f"{text} is not callable, but {type(found).__name__}")
+    found = named_callable(module, attribute)
     if module.split(".")[0] == "torch":
-        return of_routine(text, lambda x: found(_tensor(np.ascontiguousarray(x))), fmt)
+        return of_routine(text, lambda x: found(tensor(np.ascontiguousarray(x))), fmt)
     return of_routine(text, found, fmt)
 
 
 def _operator(name: str, fmt: str) -> Callable[[Array], Array]:
     """One operator of onnxruntime as a model of its own."""
-    for module in ("onnxruntime", "onnx"):
-        _imported(module)
-    onnx, runtime = importlib.import_module("onnx"), importlib.import_module("onnxruntime")
+    runtime, onnx = imported("onnxruntime"), imported("onnx")
     kinds = {np.dtype(np.float16): 10, np.dtype(np.float32): 1, np.dtype(np.float64): 11}
     kind = kinds.get(dtype_of(_usual(fmt).format))
     if kind is None:

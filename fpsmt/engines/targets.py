@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
-import importlib
-import sys
 from collections.abc import Callable
-from contextlib import redirect_stdout
 from dataclasses import dataclass
 from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
 
+from fpsmt.engines.routines import imported, named_callable, tensor
 from fpsmt.errors import FpsmtError, Unsupported, UsageError
 from fpsmt.floats import FORMATS, Format, float64
 
@@ -151,51 +149,16 @@ def matmul_target(text: str, m: int, k: int, n: int, row: int, column: int, fmt:
 def _routine(module: str, attribute: str, fmt: Format, n: int, matrices: bool = False) -> Callable[..., Any]:
     if (module, attribute) == ("onnxruntime", "matmul"):
         return _onnxruntime_matmul(fmt, n, matrices)
-    found: Any = _imported(module)
-    for name in attribute.split("."):
-        if not hasattr(found, name):
-            raise UsageError(f"{module}:{attribute}: {getattr(found, '__name__', found)} has no {name!r}")
-        found = getattr(found, name)
-    if not callable(found):
-        raise UsageError(f"{module}:{attribute} is not callable, but {type(found).__name__}")
+    found = named_callable(module, attribute)
     if (module, attribute) == ("numpy", "einsum"):
         return lambda w, x: found("ik,kj->ij" if matrices else "i,i->", w, x)
     if module == "torch":
-        return lambda *arrays: found(*(_tensor(a) for a in arrays))
-    return found  # type: ignore[no-any-return]
-
-
-def _imported(module: str) -> Any:
-    here = ""  # the current folder, as for `python -m`
-    added = here not in sys.path
-    if added:
-        sys.path.insert(0, here)
-    try:
-        with redirect_stdout(sys.stderr):  # stdout is for results
-            return importlib.import_module(module)
-    except ModuleNotFoundError as error:
-        if error.name and module.split(".")[0] == error.name.split(".")[0]:
-            advice = f"install it (pip install {module})" if module in ("torch", "onnxruntime") else "check the name"
-            raise Unsupported(f"{module} is not installed: {advice}, or name a function of your own") from None
-        raise UsageError(f"importing {module} failed: {error}") from error
-    except (Exception, SystemExit) as error:  # a module is a program: anything can happen when it is imported
-        raise UsageError(f"importing {module} failed: {type(error).__name__}: {error}") from error
-    finally:
-        if added:
-            sys.path.remove(here)
-
-
-def _tensor(array: NDArray[Any]) -> Any:
-    torch = importlib.import_module("torch")
-    if array.dtype.name == "bfloat16":
-        return torch.from_numpy(array.astype(np.float32)).to(torch.bfloat16)
-    return torch.from_numpy(array)
+        return lambda *arrays: found(*(tensor(a) for a in arrays))
+    return found
 
 
 def _onnxruntime_matmul(fmt: Format, n: int, matrices: bool) -> Callable[..., Any]:
-    for module in ("onnxruntime", "onnx"):
-        _imported(module)
-    onnx, runtime = importlib.import_module("onnx"), importlib.import_module("onnxruntime")
+    runtime, onnx = imported("onnxruntime"), imported("onnx")
     types = {"float16": onnx.TensorProto.FLOAT16, "float32": onnx.TensorProto.FLOAT, "float64": onnx.TensorProto.DOUBLE}
     if fmt.name not in types:
         raise Unsupported(f"onnxruntime:matmul takes float16, float32 and float64, not {fmt}")

@@ -13,7 +13,7 @@ from fpsmt.claims.predictions import OutputsClose, OverExecutions, predicted
 from fpsmt.errors import InternalError, Unsupported
 from fpsmt.files import exact_networks, exact_sums
 from fpsmt.files.reproduce import _format_rules, _literal, _plain, _rules, _source, schedule_words
-from fpsmt.floats import Float
+from fpsmt.floats.values import short_hex
 from fpsmt.floats.vector import to_floats
 from fpsmt.functions import CorrectlyRounded
 from fpsmt.networks.interpreter import Executions, execution_of
@@ -34,12 +34,7 @@ def network_plan(network: Network, executions: Executions) -> dict[str, Any]:
 
 
 def _hexes(fmt: Any, values: Any) -> list[str]:
-    return [_short(x) for x in to_floats(fmt, values)]
-
-
-def _short(x: Float) -> str:
-    significand, p, exponent = x.hex.partition("p")
-    return (significand.rstrip("0").rstrip(".") if "." in significand else significand) + p + exponent
+    return [short_hex(x.hex) for x in to_floats(fmt, values)]
 
 
 def _node(network: Network, node: Node, executions: Executions) -> dict[str, Any]:
@@ -95,12 +90,12 @@ def execution_records(claim: OverExecutions, counterexample: Any) -> dict[str, A
         runs.append(
             {
                 "schedules": {f"{name}:{i}": schedule_words(tree) for (name, i), tree in chosen.items()},
-                "activations": {name: [_short(y) for y in trace.values[name]] for name in recorded},
+                "activations": {name: [short_hex(y.hex) for y in trace.values[name]] for name in recorded},
                 "outputs": ["nan" if y.is_nan else y.bits for y in trace.output],
                 "prediction": predicted(trace.output),
             }
         )
-    return {"input": [_short(x) for x in claim.inputs[index]], "executions": runs}
+    return {"input": [short_hex(x.hex) for x in claim.inputs[index]], "executions": runs}
 
 
 def second_opinion(plan: Mapping[str, Any], record: Mapping[str, Any]) -> tuple[bool, str]:

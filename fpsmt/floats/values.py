@@ -179,6 +179,16 @@ class Float:
 EXACT_DIGITS = 12  #: decimals up to this long are printed exactly
 
 
+def short_hex(text: str) -> str:
+    """A hex float without the trailing zeros of its significand; other text as it is.
+
+    >>> short_hex("0x1.8000p+3"), short_hex("0x0.0p+0"), short_hex("-inf")
+    ('0x1.8p+3', '0x0p+0', '-inf')
+    """
+    significand, p, exponent = text.partition("p")
+    return (significand.rstrip("0").rstrip(".") if "." in significand else significand) + p + exponent
+
+
 def _shortest(x: Float) -> str:
     """Exact digits when few enough, else the shortest nearer to x than to any other value; x positive, finite."""
     value = x.fraction

@@ -206,12 +206,11 @@ def _copy(source: Any, target: Any) -> None:
 
 
 @jit
-def _halves(m: int, deep: int) -> Any:
-    shares = np.empty((m, deep))
-    for i in range(m):
-        for j in range(deep):
+def _halve(shares: Any) -> None:
+    """Every share 1/2."""
+    for i in range(shares.shape[0]):
+        for j in range(shares.shape[1]):
             shares[i, j] = 0.5
-    return shares
 
 
 @jit
@@ -282,7 +281,7 @@ def _high_nodes(up: Any, down: Any, t: float) -> int:
 def _shares(up: Any, down: Any, level: int, emin: int, plan: int, shares: Any) -> None:
     """The w of (3) for each leaf and the levels below `level`: by size for the first `plan` (0 or 1), else 1/k."""
     m = up.size
-    _copy(_halves(m, shares.shape[1]), shares)
+    _halve(shares)
     for below in range(shares.shape[1]):
         if level - 1 - below <= emin:  # a subtree of that level need not reach anything
             continue
@@ -318,7 +317,8 @@ def _one(
     m = low.shape[0]
     work = np.empty(DEEP)
     up, down, final_up, final_down = np.empty(m), np.empty(m), np.empty(m), np.empty(m)
-    two = _halves(m, shares_low.shape[1])
+    two = np.empty((m, shares_low.shape[1]))
+    _halve(two)
     size = 0.0
     for i in range(m):
         most = 0.0
@@ -424,7 +424,9 @@ def _bound_all(
         levels = np.zeros(2, np.int64)
         own = np.zeros(m, np.int64)
         deep = shares_low.shape[2]
-        first, second = _halves(m, deep), _halves(m, deep)
+        first, second = np.empty((m, deep)), np.empty((m, deep))
+        _halve(first)
+        _halve(second)
         _one(some_low, some_high, base, precision, emin, largest, own, first, second, result, levels)
         out_low[s], out_high[s] = result[0], result[1]
         extra_low[s], extra_high[s] = result[2], result[3]

@@ -14,6 +14,7 @@ import numpy as np
 
 from fpsmt.errors import UsageError
 from fpsmt.floats import Format, context, exactly, format_named, read_number
+from fpsmt.floats.values import short_hex
 from fpsmt.floats.vector import Carriers, decode, embeds, encode
 from fpsmt.functions import implementation_from_json
 from fpsmt.networks.networks import Network
@@ -141,12 +142,7 @@ def network_from_json(data: Any) -> Network:
 def _put_hex(fmt: Format, array: Carriers) -> Any:
     if array.ndim == 2:
         return [_put_hex(fmt, row) for row in array]
-    return [_short_hex(x) if embeds(fmt) else x.hex for x in array.tolist()]
-
-
-def _short_hex(x: float) -> str:
-    significand, p, exponent = x.hex().partition("p")
-    return significand.rstrip("0").rstrip(".") + p + exponent if p else significand
+    return [short_hex(x.hex()) if embeds(fmt) else x.hex for x in array.tolist()]
 
 
 def _get_hex(fmt: Format, data: Any, where: str) -> Any:

@@ -6,25 +6,13 @@ import os
 import subprocess
 import sys
 from collections.abc import Callable
-from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
 import pytest
 
 from fpsmt.cli import main
-
-
-@dataclass(frozen=True)
-class Ran:
-    code: int
-    out: str
-    err: str
-
-    @property
-    def first(self) -> str:
-        return self.out.split("\n", 1)[0]
-
+from tests.cli.conftest import Ran
 
 Stability = Callable[..., Ran]
 
