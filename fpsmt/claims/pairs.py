@@ -20,25 +20,14 @@ from fpsmt.claims.places import MAX_BITS, allowed_by_index, offset
 from fpsmt.errors import UsageError
 from fpsmt.floats import Float, exactly
 from fpsmt.floats import compiled as kernel
-from fpsmt.floats.machine import bits_of, jit
+from fpsmt.floats.machine import jit
 from fpsmt.floats.vector import arithmetic, values
 
 
 @jit
 def index_of(y: float, emin: int, fraction_bits: int, shift: int) -> int:
     """The place of a value of the format, plus `shift`; NaN is 2·shift + 1."""
-    if y != y:
-        return 2 * shift + 1
-    size = abs(y)
-    place = np.int64(shift)
-    if size != np.inf:
-        exponent = np.int64(bits_of(size) >> np.uint64(52)) - 1023
-        if exponent < emin:
-            place = np.int64(np.ldexp(size, fraction_bits - emin))
-        else:
-            rest = np.int64(bits_of(size) & np.uint64((1 << 52) - 1)) >> (52 - fraction_bits)
-            place = np.int64(((exponent - emin + 1) << fraction_bits) | rest)
-    return int(shift - place if y < 0.0 else shift + place)
+    return 2 * shift + 1 if y != y else shift + kernel.ordinal(y, emin, fraction_bits, shift)
 
 
 @dataclass(frozen=True)

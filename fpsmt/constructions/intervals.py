@@ -24,8 +24,8 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from fpsmt.errors import Unsupported
-from fpsmt.floats.compiled import add, mul
-from fpsmt.floats.machine import bits_of, jit
+from fpsmt.floats.compiled import add, mul, ordinal
+from fpsmt.floats.machine import jit
 from fpsmt.floats.vector import encode, from_ordinals
 
 MOST_TERMS = 8
@@ -74,30 +74,14 @@ def ranges(network: Any) -> Ranges:
 
 
 @jit
-def ordinal(x: float, f: Any) -> int:
-    """The place of a value on the line of floats; both zeros at 0, ±inf at the ends."""
-    size = abs(x)
-    if math.isinf(size):
-        place = f.top
-    else:
-        bits = bits_of(size)
-        exponent = np.int64(bits >> np.uint64(52)) - 1023
-        if exponent < f.emin:
-            place = np.int64(math.ldexp(size, f.fraction_bits - f.emin))
-        else:
-            rest = np.int64((bits & np.uint64((1 << 52) - 1)) >> np.uint64(52 - f.fraction_bits))
-            place = ((exponent - f.emin + 1) << f.fraction_bits) + rest
-    return -place if x < 0.0 else place
-
-
-@jit
 def activated(lo: float, hi: float, f: Any) -> tuple[float, float]:
     """The least and largest result between two values; NaN when NaN is among the results."""
     if f.kind == RELU:
         return max(lo, 0.0), max(hi, 0.0)
     if f.kind == IDENTITY:
         return lo, hi
-    a, b = ordinal(lo, f) + f.top, ordinal(hi, f) + f.top
+    a = ordinal(lo, f.emin, f.fraction_bits, f.top) + f.top
+    b = ordinal(hi, f.emin, f.fraction_bits, f.top) + f.top
     level, span = 0, b - a + 1
     while (2 << level) <= span:
         level += 1
@@ -115,17 +99,10 @@ def _clash(a_lo: float, a_hi: float, b_lo: float, b_hi: float) -> bool:
 
 
 @jit
-def _sum(first: int, last: int, sources: Any, weights: Any, lo: Any, hi: Any, k: Any, at_lo: Any, at_hi: Any) -> bool:
-    """Extremes over all trees of the products first … last−1, in at_lo[full] and at_hi[full]; False when open."""
-    m = last - first
-    full = (1 << m) - 1
-    for t in range(m):
-        w, s = weights[first + t], sources[first + t]
-        a, b = mul(w, lo[s], k), mul(w, hi[s], k)
-        if math.isnan(a) or math.isnan(b) or (w == 0.0 and (math.isinf(lo[s]) or math.isinf(hi[s]))):
-            return False
-        at_lo[1 << t], at_hi[1 << t] = (a, b) if w >= 0.0 else (b, a)
-    for subset in range(1, full + 1):
+def all_trees(m: int, k: Any, at_lo: Any, at_hi: Any) -> bool:
+    """Extremes over all trees of m terms, whose own are at_lo[1 << t] and at_hi[1 << t]: of every subset of the terms,
+    as a bit mask; False when a NaN is possible."""
+    for subset in range(1, 1 << m):
         if subset & (subset - 1) == 0:
             continue
         least, most = math.inf, -math.inf
@@ -142,6 +119,18 @@ def _sum(first: int, last: int, sources: Any, weights: Any, lo: Any, hi: Any, k:
             part = (part - 1) & subset
         at_lo[subset], at_hi[subset] = least, most
     return True
+
+
+@jit
+def _sum(first: int, last: int, sources: Any, weights: Any, lo: Any, hi: Any, k: Any, at_lo: Any, at_hi: Any) -> bool:
+    """`all_trees` of the products first … last−1; False also when a product may be NaN."""
+    for t in range(last - first):
+        w, s = weights[first + t], sources[first + t]
+        a, b = mul(w, lo[s], k), mul(w, hi[s], k)
+        if math.isnan(a) or math.isnan(b) or (w == 0.0 and (math.isinf(lo[s]) or math.isinf(hi[s]))):
+            return False
+        at_lo[1 << t], at_hi[1 << t] = (a, b) if w >= 0.0 else (b, a)
+    return all_trees(last - first, k, at_lo, at_hi)
 
 
 @jit

@@ -363,3 +363,19 @@ def sqrt(a: float, k: Any) -> float:
         s = math.sqrt(a)
         return _narrow(to_odd(s, fused(-s, s, a)), k)
     return wide_root(k, a)
+
+
+@jit
+def ordinal(x: float, emin: int, fraction_bits: int, top: int) -> int:
+    """The place of a value of a format on its line of floats: 0 for both zeros, ±top for ±inf.  Not for NaN."""
+    size = abs(x)
+    place: Any = top
+    if not math.isinf(size):
+        bits = bits_of(size)
+        exponent = np.int64(bits >> np.uint64(52)) - 1023
+        if exponent < emin:
+            place = np.int64(math.ldexp(size, fraction_bits - emin))
+        else:
+            rest = np.int64((bits & np.uint64((1 << 52) - 1)) >> np.uint64(52 - fraction_bits))
+            place = ((exponent - emin + 1) << fraction_bits) + rest
+    return -place if x < 0.0 else place

@@ -40,7 +40,7 @@ from fpsmt.floats import (
     p3109,
     zero,
 )
-from fpsmt.floats.compiled import NARROW, NATIVE, WIDE, parameters
+from fpsmt.floats.compiled import NARROW, NATIVE, WIDE, ordinal, parameters
 from fpsmt.floats.vector import (
     Arithmetic,
     arithmetic,
@@ -522,3 +522,11 @@ def test_a_cached_loop_notices_a_changed_kernel(tmp_path: Any) -> None:
         return done.stdout.strip()
 
     assert [run(False), run(False), run(True)] == ["0 1", "1 0", "0 1"]
+
+
+@pytest.mark.parametrize("fmt", [float8_e5m2, float8_e4m3fn, float8_e4m3fnuz, float16, bfloat16], ids=str)
+def test_compiled_ordinals_are_those_of_values(fmt: Format) -> None:
+    top = fmt.largest_code + fmt.has_infinity
+    for x in all_values(fmt):
+        if not x.is_nan:
+            assert ordinal(float(x), fmt.emin, fmt.fraction_bits, top) == x.ordinal

@@ -12,8 +12,10 @@ from numpy.typing import NDArray
 from fpsmt.claims.claim import Claim, Json
 from fpsmt.claims.representation import Reference, Represents, schedules_to_json
 from fpsmt.constructions.cones import Hits, last_hidden
+from fpsmt.constructions.intervals import all_trees
 from fpsmt.errors import EvidenceError, InternalError, Unsupported
-from fpsmt.floats import Overflow, Subnormals
+from fpsmt.floats import Context, Overflow, Subnormals
+from fpsmt.floats.compiled import parameters
 from fpsmt.floats.vector import Carriers, arithmetic, to_floats
 from fpsmt.functions import Table
 from fpsmt.kernel.kernel import Fails, Holds, Open, Outcome, rule
@@ -99,33 +101,24 @@ def outputs(claim: Represents, hits: Hits) -> tuple[Carriers, Carriers]:
         low[point[unsure], o] = np.nan
         for x in np.flatnonzero(count > 2):
             mine = point == x
-            low[x, o], high[x, o] = _all_orders(vector, least[mine], most[mine])
+            low[x, o], high[x, o] = _all_orders(network.context, least[mine], most[mine])
         if last.bias[o] != 0.0:
             low[:, o], high[:, o] = vector.add(low[:, o], last.bias[o]), vector.add(high[:, o], last.bias[o])
     return low, high
 
 
-def _all_orders(vector: Any, least: NDArray[Any], most: NDArray[Any]) -> tuple[float, float]:
-    """Extremes of the sum of finite terms over all trees: those of a subset are sums of those of two parts of it.
-
-    NaN twice where a part may be infinite, or NaN by overflow.
-    """
+def _all_orders(ctx: Context, least: NDArray[Any], most: NDArray[Any]) -> tuple[float, float]:
+    """Extremes of the sum of finite terms over all trees (`intervals.all_trees`); NaN twice where a part may be
+    infinite, or NaN by overflow."""
     m = len(least)
     if m > MOST_PRODUCTS:
         raise Unsupported(f"{m} products of the last layer are not zero at one input: at most {MOST_PRODUCTS}")
-    if not (np.isfinite(least).all() and np.isfinite(most).all()):
+    low, high, single = np.zeros(1 << m), np.zeros(1 << m), 1 << np.arange(m)
+    low[single], high[single] = least, most
+    known = np.isfinite(least).all() and np.isfinite(most).all() and all_trees(m, parameters(ctx), low, high)
+    if not (known and np.isfinite(low[:-1]).all() and np.isfinite(high[:-1]).all()):
         return float("nan"), float("nan")
-    low, high = {1 << t: float(least[t]) for t in range(m)}, {1 << t: float(most[t]) for t in range(m)}
-    for subset in range(1, 1 << m):
-        if subset in low:
-            continue
-        parts = [p for p in range(1, subset) if p & subset == p]
-        if not all(np.isfinite([low[p], high[p]]).all() for p in parts):
-            return float("nan"), float("nan")
-        # np.min and np.max pass NaN on, min and max may not
-        low[subset] = float(np.min([vector.add(low[p], low[subset ^ p]) for p in parts]))
-        high[subset] = float(np.max([vector.add(high[p], high[subset ^ p]) for p in parts]))
-    return low[(1 << m) - 1], high[(1 << m) - 1]
+    return float(low[-1]), float(high[-1])
 
 
 def _wrong(claim: Represents, low: Carriers, high: Carriers, wrong: NDArray[np.bool_]) -> Outcome:
