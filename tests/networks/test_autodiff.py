@@ -115,6 +115,21 @@ def test_rules_can_be_added_and_may_decline():
     assert rule_named("framework") is FRAMEWORK
 
 
+def test_the_slope_at_kinks_is_a_choice():
+    half_at = rule_named("correctly-rounded:kinks=0.5")
+    assert half_at == rule_named("correctly-rounded:kinks=1/2")
+    for name, at_zero in (("relu", 0.5), ("leaky_relu(0.25)", 0.5), ("selu", 0.5), ("elu", 1), ("identity", 1)):
+        net = Network.sequential("float16", 1, [name])
+        for x in half(0.0) + half(-0.0):
+            assert gradient(run(net, [x]), half(1), rules=half_at).gradient == tuple(half(at_zero))
+        for x in [*half(-1, 1), infinity(float16), nan(float16)]:
+            forward = run(net, [x])
+            assert gradient(forward, half(2), rules=half_at).gradient == gradient(forward, half(2)).gradient
+    for wrong in ("correctly-rounded:kinks=inf", "correctly-rounded:kinks=", "framework:kinks=1"):
+        with pytest.raises(UsageError, match="derivative rule"):
+            rule_named(wrong)
+
+
 def test_elementwise_cast_and_select():
     net = Network(
         (
