@@ -103,7 +103,7 @@ def _from_output(at: Local) -> Float:
     return floats.mul(at.to, at.g, slope)
 
 
-def _framework(at: Local) -> Float:
+def _framework(at: Local, fused: bool = False) -> Float:
     y, ctx = at.y, at.to
     if at.function.name == "sigmoid":
         return floats.mul(ctx, floats.mul(ctx, at.g, floats.sub(ctx, _one(ctx), y)), y)
@@ -113,9 +113,10 @@ def _framework(at: Local) -> Float:
             return zero(ctx.format)
         return at.g if at.g.format == ctx.format else floats.cast(ctx, at.g)
     if at.function.name == "tanh":
-        return floats.mul(ctx, at.g, floats.sub(ctx, _one(ctx), floats.mul(ctx, y, y)))
+        rest = floats.fma(ctx, -y, y, _one(ctx)) if fused else floats.sub(ctx, _one(ctx), floats.mul(ctx, y, y))
+        return floats.mul(ctx, at.g, rest)
     raise Unsupported(
-        f"the derivative rule 'framework' has no formula for {at.function.name}: it knows sigmoid, tanh and relu; "
+        f"the derivative rules of frameworks have no formula for {at.function.name}: they know sigmoid, tanh and relu; "
         "use 'correctly-rounded' or a DerivativeRule of your own"
     )
 
@@ -139,7 +140,15 @@ FRAMEWORK = DerivativeRule(
     _framework,
 )
 
-RULES: dict[str, DerivativeRule] = {rule.name: rule for rule in (CORRECTLY_ROUNDED, FROM_OUTPUT, FRAMEWORK)}
+FRAMEWORK_FMA = DerivativeRule(
+    "framework-fma",
+    "as framework, but 1 − y·y of tanh is rounded once, as in libraries compiled for processors with fma",
+    lambda at: _framework(at, fused=True),
+)
+
+RULES: dict[str, DerivativeRule] = {
+    rule.name: rule for rule in (CORRECTLY_ROUNDED, FROM_OUTPUT, FRAMEWORK, FRAMEWORK_FMA)
+}
 KINKS = "correctly-rounded:kinks"
 
 

@@ -354,17 +354,18 @@ def _from_output(at: LocalTerms) -> Term:
     return t.mul(at.to, at.g, formulas[at.function.name]())
 
 
-def _framework(at: LocalTerms) -> Term:
+def _framework(at: LocalTerms, fused: bool = False) -> Term:
     y, ctx, g = at.y, at.to, at.g
     if at.function.name == "sigmoid":
         return t.mul(ctx, t.mul(ctx, g, t.sub(ctx, _one(ctx), y)), y)
     if at.function.name == "tanh":
-        return t.mul(ctx, g, t.sub(ctx, _one(ctx), t.mul(ctx, y, y)))
+        rest = t.fma(ctx, t.neg(y), y, _one(ctx)) if fused else t.sub(ctx, _one(ctx), t.mul(ctx, y, y))
+        return t.mul(ctx, g, rest)
     if at.function.name == "relu":
         passes = _positive(_read(at.ctx, at.x))
         passes = t.any_of(passes, t.is_nan(at.x)) if at.x.format.has_nan else passes
         return t.ite(passes, g if g.format == ctx.format else t.cast(ctx, g), t.const(zero(ctx.format)))
-    raise Unsupported(f"the derivative rule 'framework' has no formula for {at.function.name}")
+    raise Unsupported(f"the derivative rules of frameworks have no formula for {at.function.name}")
 
 
 #: The derivative rules of `networks.autodiff` as terms, by name; a rule of one's own goes here too.
@@ -372,6 +373,7 @@ TERM_RULES: dict[str, Callable[[LocalTerms], Term]] = {
     "correctly-rounded": lambda at: t.mul(at.to, at.g, rounded(at.function.derivative, at.ctx, at.x)),
     "from-output": _from_output,
     "framework": _framework,
+    "framework-fma": lambda at: _framework(at, fused=True),
 }
 
 

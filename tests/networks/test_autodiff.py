@@ -14,6 +14,7 @@ from fpsmt.floats import context, exactly, float16, float32, infinity, nan, zero
 from fpsmt.functions import correctly_rounded, sigmoid, tanh
 from fpsmt.networks import (
     FRAMEWORK,
+    FRAMEWORK_FMA,
     FROM_OUTPUT,
     RULES,
     Affine,
@@ -100,6 +101,8 @@ def test_formulas_from_the_output(name):
         slope = floats.sub(F16, one, floats.mul(F16, y, y))
         for rule in (FROM_OUTPUT, FRAMEWORK):
             assert gradient(forward, [g], rules={"activation1": rule}).gradient == (floats.mul(F16, g, slope),)
+        slope = floats.fma(F16, -y, y, one)
+        assert gradient(forward, [g], rules=FRAMEWORK_FMA).gradient == (floats.mul(F16, g, slope),)
 
 
 def test_rules_can_be_added_and_may_decline():
@@ -110,7 +113,7 @@ def test_rules_can_be_added_and_may_decline():
     for rule in (FROM_OUTPUT, FRAMEWORK):
         with pytest.raises(Unsupported, match="no formula for gelu"):
             gradient(forward, half(7), rules=rule)
-    with pytest.raises(UsageError, match="write one of correctly-rounded, from-output, framework"):
+    with pytest.raises(UsageError, match="write one of correctly-rounded, from-output, framework, framework-fma"):
         rule_named("exact")
     assert rule_named("framework") is FRAMEWORK
 
