@@ -3,6 +3,7 @@
 from fpsmt.networks.autodiff import (
     CORRECTLY_ROUNDED,
     FRAMEWORK,
+    FRAMEWORK_FMA,
     FROM_OUTPUT,
     RULES,
     DerivativeRule,
@@ -56,8 +57,8 @@ from fpsmt.networks.trees import (
 )
 
 __all__ = [
-    "ANY", "CONTIGUOUS", "CORRECTLY_ROUNDED", "FRAMEWORK", "FROM_OUTPUT", "LEFT_TO_RIGHT", "PAIRWISE", "PAPER",
-    "PAPER_BACKWARD", "RIGHT_TO_LEFT", "RULES", "SEQUENTIAL",
+    "ANY", "CONTIGUOUS", "CORRECTLY_ROUNDED", "FRAMEWORK", "FRAMEWORK_FMA", "FROM_OUTPUT", "LEFT_TO_RIGHT", "PAIRWISE",
+    "PAPER", "PAPER_BACKWARD", "RIGHT_TO_LEFT", "RULES", "SEQUENTIAL",
     "Activation", "ActivationOutputs", "Affine", "AnyOrder", "Blocks", "Cast", "Constant", "Contiguous", "Depth",
     "DerivativeRule", "Elementwise", "Execution", "Executions", "FixedOrder", "Given", "GradientTrace", "Input",
     "Lanes", "LeftToRight", "Network", "Node", "Order", "Pairwise", "RightToLeft", "Schedules", "Select",
