@@ -1,9 +1,9 @@
 """A VNN-LIB query and its networks as one claim of safety.
 
 Several networks become one, whose input has the inputs of all and whose output the outputs of all.  The same network
-declared twice then runs twice, each time in an execution of its own.  Comparisons that involve inputs, other than bounds
-of one input, look at the inputs as further outputs.  Input variables that the query asserts to be equal become one where
-no network can tell the two zeros apart, which are equal.
+declared twice then runs twice, each time in an execution of its own.  Comparisons that involve inputs, other than
+bounds of one input, look at the inputs as further outputs.  Input variables that the query asserts to be equal become
+one where no network can tell the two zeros apart, which are equal.
 """
 
 from __future__ import annotations
@@ -122,9 +122,9 @@ def _port(tensor: Tensor, among: list[Tensor], ports: tuple[Port, ...], spec: Sp
 def _blind_to_zeros(network: Network) -> bool:
     """Whether the sign of a zero cannot make two numbers differ: no division by what varies, no free activation."""
     for node in network.nodes:
-        if isinstance(node, Elementwise) and node.operation == "div":
-            if not isinstance(network.node(node.right), Constant):
-                return False
+        divides = isinstance(node, Elementwise) and node.operation == "div"
+        if divides and not isinstance(network.node(node.sources[1]), Constant):
+            return False
         if isinstance(node, Activation):
             contract = node.implementation.contract
             inner = contract.inner if isinstance(contract, Clamped) else contract
