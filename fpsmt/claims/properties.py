@@ -7,6 +7,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property
+from math import isfinite
 from typing import Any
 
 from fpsmt.claims.claim import Claim, Json, Replay, claim_kind
@@ -70,6 +71,28 @@ class Polytope:
     def contains(self, outputs: Sequence[Float]) -> bool:
         """Whether these outputs satisfy every row, decided exactly."""
         return all(_satisfied(row, b, s, outputs) for row, b, s in zip(self.rows, self.rhs, self.strict, strict=True))
+
+    def holds(self, numbers: Sequence[Fraction]) -> bool:
+        """Whether these real numbers satisfy every row."""
+        for row, bound, strict in zip(self.rows, self.rhs, self.strict, strict=True):
+            total = sum((a * numbers[j] for j, a in row), Fraction(0))
+            if total > bound or (strict and total == bound):
+                return False
+        return True
+
+    def holds_between(self, low: Sequence[float], high: Sequence[float]) -> bool:
+        """Whether all numbers y with low ≤ y ≤ high satisfy every row; False where a bound that is needed is infinite.
+
+        Each row is largest at the ends that its signs choose.
+        """
+        for row, bound, strict in zip(self.rows, self.rhs, self.strict, strict=True):
+            ends = [high[j] if a > 0 else low[j] for j, a in row]
+            if not all(map(isfinite, ends)):
+                return False
+            most = sum((a * Fraction(end) for (_, a), end in zip(row, ends, strict=True)), Fraction(0))
+            if most > bound or (strict and most == bound):
+                return False
+        return True
 
     @property
     def outputs(self) -> frozenset[int]:
