@@ -389,7 +389,7 @@ class _Reader:
             return _Linear({}, Fraction(0) if isinstance(value, float) else value)
         name, places = atom.text, () if index is None else self._index(atom, index.text)
         old = _OLD.fullmatch(name)
-        if self.version == "1.0" and old and index is None:
+        if self.version == "1.0" and old and index is None and int(old[2]) in self.old[old[1]]:
             name, places = old[1], (int(old[2]),)
         tensor = self.tensors.get(name)
         if tensor is None:
