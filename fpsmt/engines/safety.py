@@ -60,9 +60,10 @@ def unsafe_search(claim: Safe, options: Options) -> Verdict:
         if number % 8 == 7:
             closest = min((hunt.closest for hunt in hunts), default=np.inf)
             options.report(f"unsafe search: {tried} inputs tried, {closest:.3g} away")
+    why = f"no unsafe execution found among {tried} inputs, and bounds do not exclude one"
     if any(hunt.not_numbers for hunt in hunts):
-        options.report("unsafe search: note: some inputs give NaN among the outputs, which satisfies no comparison")
-    return Unknown(claim, f"no unsafe execution found among {tried} inputs, and bounds do not exclude one")
+        why += "; some inputs give NaN among the outputs, which satisfies no comparison"
+    return Unknown(claim, why)
 
 
 def _hunts(claim: Safe, options: Options) -> Iterator[Hunt]:
