@@ -19,6 +19,7 @@ from fpsmt.floats.vector import Carriers, arithmetic
 from fpsmt.functions import Clamped, CorrectlyRounded, Implementation, function_named
 
 OPERATIONS = {"Add": "add", "Sub": "sub", "Mul": "mul", "Div": "div"}
+MAX_SLOPES = 4096  #: of a PRelu
 INTEGER_OPERATIONS = {"Add": np.add, "Sub": np.subtract, "Mul": np.multiply}
 
 
@@ -237,8 +238,10 @@ def _prelu(call: Call) -> list[Value]:
     x, slopes = call.live(0), call.fixed(1, "slope")
     call.check_float(x, slopes)
     each = np.broadcast_to(slopes.values, x.shape)
-    ids = np.empty(x.shape, dtype=np.int64)
-    for slope in np.unique(each):
+    ids, distinct = np.empty(x.shape, dtype=np.int64), np.unique(slopes.values)
+    if distinct.size > MAX_SLOPES:
+        call.refuse(f"it has {distinct.size} different slopes: at most {MAX_SLOPES} are read")
+    for slope in distinct:
         here = each == slope
         use = _leaky_relu(call, Fraction(float(slope)) if np.isfinite(slope) else None)
         ids[here] = activate(call, Live(x.format, x.ids[here]), use).ids

@@ -19,6 +19,7 @@ from fpsmt.functions import Implementation
 from fpsmt.networks.nodes import Activation, Affine, Cast, Constant, Elementwise, Extremum, Input, Node, Select
 
 MAX_NODES = 100_000
+MAX_MOVED = 5_000_000  #: elements that one node picks or compares
 MAX_WEIGHTS = 1 << 25  #: rows × columns of one affine node, absent terms included
 
 Ids = NDArray[np.int64]
@@ -92,6 +93,8 @@ class Graph:
         end = self.starts[k + 1] if k + 1 < len(self.starts) else self.ends
         if element == 0 and flat.size == end - self.starts[k] and np.array_equal(flat, np.arange(flat[0], end)):
             return self.nodes[k].name
+        if flat.size > MAX_MOVED:
+            raise UsageError(f"{name!r} picks {flat.size} elements: at most {MAX_MOVED} are moved")
         key = flat.tobytes()
         if key not in self.selected:
             starts = np.array(self.starts)
@@ -152,6 +155,8 @@ class Graph:
 
     def extremum(self, x: Live, places: Ids, least: bool, name: str, shape: tuple[int, ...]) -> Live:
         """Of the elements of x at these places (groups × members, −1: none)."""
+        if places.size > MAX_MOVED:
+            raise UsageError(f"{name!r} compares {places.size} elements: at most {MAX_MOVED} are compared")
         groups = tuple(tuple(k for k in row if k >= 0) for row in places.tolist())
         node = Extremum(
             name=self.free_name(name), context=context_of(x.format), source=self.node_of(x, name), groups=groups,

@@ -222,7 +222,9 @@ def _split(call: Call) -> list[Value]:
     size, parts = x.shape[axis], call.attribute("num_outputs", call.outputs)
     sizes = call.integers(1, "split")
     if sizes is None:
-        each = -(-size // max(parts, 1))
+        if not 0 < parts <= 10_000:
+            call.refuse(f"it has {parts} parts")
+        each = -(-size // parts)
         sizes = [min(each, size - k * each) for k in range(parts)]
     if sum(sizes) != size or min(sizes, default=0) < 0:
         call.refuse(f"the sizes {sizes} do not fit {size} elements")
