@@ -24,7 +24,7 @@ from fpsmt.engines.predictions import Attack, Made, check_searchable
 from fpsmt.errors import Unsupported
 from fpsmt.floats.vector import from_ordinals, ordinals, round_array, to_carrier, to_floats
 from fpsmt.kernel import Unknown, Verdict
-from fpsmt.kernel.rules.safety import excluded, output_bounds
+from fpsmt.kernel.rules.safety_intervals import excluded, output_bounds
 from fpsmt.networks.batch import run_batch
 from fpsmt.networks.bounds import enclosures
 
