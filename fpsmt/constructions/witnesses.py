@@ -173,15 +173,11 @@ def _far(given: Inputs) -> list[Maps]:
         w = ite(given.even, power, neg(power))
         found.append(Maps(f"far{regime}", all_of(lower, where), w, b))
     minus = same(given.sign(u), bits(1, 1))
-    for i in range(1, p):
-        where = all_of(_leads(given, v, i), minus, _below(given, u, i), negation(_zero(given, u)))
+    for i in range(p):
+        where = all_of(_leads(given, v, i), minus, _below(given, u, i))  # u may be −0
         power = const(exactly(fmt, pow2(fmt.emax - 2 - i)))
         found.append(Maps(f"far subnormal {i}", where, ite(given.even, power, neg(power)), b))
     return found
-
-
-def _zero(given: Inputs, code: Term) -> Term:
-    return same(extract(code, given.fmt.bits - 2, 0), bits(given.fmt.bits - 1, 0))
 
 
 def _below(given: Inputs, code: Term, i: int) -> Term:
@@ -219,7 +215,7 @@ def _opposite(given: Inputs) -> list[Maps]:
 
 
 def _agree(given: Inputs) -> list[Maps]:
-    """u and v in one binade (or u = ±0 and v subnormal), u < v: the fractions differ first at bit j."""
+    """u and v in one binade (or u = +0 and v subnormal), u < v: the fractions differ first at bit j."""
     fmt, p, ctx = given.fmt, given.fmt.fraction_bits, context(given.fmt)
     u, v = given.fraction(given.u_code), given.fraction(given.v_code)
     fields = same(given.field(given.u_code), given.field(given.v_code))
@@ -236,7 +232,7 @@ def _agree(given: Inputs) -> list[Maps]:
             shared = given.number(-j - 1, prefix, hidden)
             scaled = given.number(0, u, hidden)
             here = all_of(first, fields, normal if hidden else negation(normal))
-            here = all_of(here, plus if hidden else any_sign_of_zero(given, plus))
+            here = all_of(here, plus)
             half = given.powers(-j - 1) if hidden else [(None, const(exactly(fmt, pow2(-j - 1 - fmt.emin))))]
             for regime, (where, power) in zip(("", " w subnormal"), half):
                 part = here if where is None else all_of(here, where)
@@ -254,7 +250,3 @@ def _agree(given: Inputs) -> list[Maps]:
                     found.append(Maps(f"{kind} {j} odd", all_of(part, negation(given.even)), power, b))
     return found
 
-
-def any_sign_of_zero(given: Inputs, plus: Term) -> Term:
-    """u is positive, or a zero of any sign."""
-    return negation(all_of(negation(plus), negation(_zero(given, given.u_code))))

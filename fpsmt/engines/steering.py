@@ -6,6 +6,7 @@ import time
 
 from fpsmt import kernel
 from fpsmt.claims.distinguishability import Inseparable, Setting
+from fpsmt.claims.formulas import ForAll
 from fpsmt.claims.steering import AllDistinguishable, SameOutput, Steering
 from fpsmt.constructions.witnesses import bound, folded, run_of, separating_maps
 from fpsmt.engines.decide import decide
@@ -15,10 +16,11 @@ from fpsmt.floats import Context, Float, context, from_ordinal, less_equal
 from fpsmt.kernel import Proved, Unknown, Verdict
 from fpsmt.kernel.rules.conditions import certain_separation
 from fpsmt.kernel.rules.witness import witness_claims
-from fpsmt.terms import term_to_json
+from fpsmt.smt.encoding import EncoderName, encode
+from fpsmt.terms import negation, term_to_json
 
 SOLVERS = ["bitwuzla"]
-FOLD, FEW_BITS = 8, 16  #: cases for one query, in formats of so many bits
+FOLD, FEW_BITS = 8, 8  #: cases for one query, in formats of so many bits
 GRID = 17  #: floats of the run among which the ends of a separation are looked for
 
 
@@ -43,6 +45,7 @@ def witness_functions(claim: Steering, options: Options) -> Verdict:
         if left <= 0:
             return Unknown(claim, f"no time left of {options.timeout:g} s for the case {name!r}: {i} are proved")
         effort = {"timeout": left, "memory_mb": options.memory_mb, "jobs": 1, "solvers": SOLVERS}
+        effort["encoder"] = _encoder(part)
         verdict = kernel.apply("solver", part, effort)
         if not isinstance(verdict, Proved):
             why = verdict.reason if isinstance(verdict, Unknown) else f"{verdict}"
@@ -51,6 +54,15 @@ def witness_functions(claim: Steering, options: Options) -> Verdict:
         options.report(f"{i + 1} of {len(maps) + 1} cases, {name}")
     cases = [[term_to_json(part) for part in (m.where, m.w, m.b)] for m in maps]
     return kernel.apply("witness functions", claim, {"cases": cases}, proved)
+
+
+def _encoder(part: ForAll) -> EncoderName:
+    """Numbers on one grid where that does: subnormal inputs; they are hard to normalise."""
+    try:
+        encode(negation(part.condition), "fixed")
+    except Unsupported:
+        return "auto"
+    return "fixed"
 
 
 @engine("separation point in reach", AllDistinguishable)
