@@ -6,8 +6,8 @@ integers.  It is rounded at the few places that the bounds of the sum leave open
 (`Unsupported`) where this does not do: it never approximates.
 
 *Bounds* of bit vectors come from the formula itself.  A condition A ∧ B is decided under the assumption of each of its
-conjuncts of the forms c < x, x < c, x = c and x = y (x, y codes or parts of them): where one of them is false, so is
-the whole, whatever the rest is taken for.  These conjuncts themselves are encoded without assuming anything.
+conjuncts of the forms c < x, x < c, x = c, x ≠ c and x = y (x, y codes or parts of them): where one of them is false,
+so is the whole, whatever the rest is taken for.  These conjuncts themselves are encoded without assuming anything.
 
 What is lost is the sign of zero, so that `same` is only encoded where one side is never 0.  Products need a constant
 factor, rounding is to nearest even with gradual underflow, and no infinity or NaN can arise.
@@ -95,7 +95,12 @@ class _Ranges:
             else:
                 self._narrow(a, max(a_low, b_low), a_high)
                 self._narrow(b, b_low, min(b_high, a_high))
-        elif part.op == "same" and truth:
+        elif part.op == "same" and not truth:
+            for a, b in (part.args, part.args[::-1]):
+                (low, high), (value, other) = self(a), self(b)
+                if value == other:
+                    self._narrow(a, low + (value == low), high - (value == high))
+        elif part.op == "same":
             a, b = part.args
             low, high = max(self(a)[0], self(b)[0]), min(self(a)[1], self(b)[1])
             self._narrow(a, low, high)
@@ -201,6 +206,9 @@ class FixedEncoder(Encoder):
         """Codes within one binade, or within the subnormals and the first binade, are linear in the value."""
         fmt, p = term.format, term.format.fraction_bits
         low, high = self._ranges(term.args[0])
+        negative = low >= fmt.sign_mask and fmt.has_signed_zero
+        if negative:
+            low, high = low - fmt.sign_mask, high - fmt.sign_mask
         if high <= min(2 << p, fmt.largest_code):
             offset, quantum = 0, fmt.emin - p
         elif low >> p >= 1 and high <= min(((low >> p) + 1) << p, fmt.largest_code):
@@ -212,12 +220,13 @@ class FixedEncoder(Encoder):
         low, high = -(-low >> zeros), high >> zeros
         if low > high:
             raise Unsupported("no code is possible here")
-        node = n.extract(code, fmt.bits - 1, zeros)
+        node = n.extract(code, fmt.bits - 2, zeros)
         span = _width(high - low)
         if low % (1 << span):
             node = n.sub(node, n.number(node.width, low))
         offset >>= zeros
-        return _of(node, low + offset, high + offset, quantum + zeros)
+        size = _of(node, low + offset, high + offset, quantum + zeros)
+        return _negated(size) if negative else size
 
     # -- comparisons ----------------------------------------------------------------------------------------
 
