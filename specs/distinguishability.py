@@ -7,8 +7,23 @@ reading: under `any` and `finite-on-pair` the domain is all finite values, under
 
 from fractions import Fraction
 
-from fpsmt.claims import Case, Distinguishable, Reading, Setting, cases, spec
-from fpsmt.floats import Format, bfloat16, context, exactly, float16, largest, pow2
+from fpsmt.claims import Case, Distinguishable, Reading, Setting, VectorClasses, cases, spec
+from fpsmt.floats import (
+    Format,
+    bfloat16,
+    context,
+    exactly,
+    float4_e2m1fn,
+    float6_e2m3fn,
+    float6_e3m2fn,
+    float8_e4m3,
+    float8_e5m2,
+    float16,
+    from_ordinal,
+    ieee,
+    largest,
+    pow2,
+)
 from fpsmt.functions import WithinUlps, function_named
 
 ACTIVATIONS = ("sigmoid", "tanh", "relu", "elu", "selu", "gelu", "swish", "mish", "sin", "identity")
@@ -56,3 +71,39 @@ def distinguishable_within_ulps(function: str, fmt: Format, reading: str) -> Dis
     return Distinguishable(
         Setting(plain.function, plain.context, plain.low, plain.high, plain.reading, WithinUlps(Fraction(10)))
     )
+
+
+#: k for each function of Corollary 4: in one dimension what stays together on [−2^(p+3), 2^(p+3)] is |x| ≤ kω.
+RADIUS = {
+    float8_e5m2: {"cos": 1, "sqrt1p_square": 2, "cosh": 1, "gaussian": 1},
+    float8_e4m3: {"cos": 1, "sqrt1p_square": 1, "cosh": 1, "gaussian": 0},
+}
+COSINE_TYPE = tuple(RADIUS[float8_e5m2])
+
+
+def _plane_cases() -> list[Case]:
+    tiny = [float4_e2m1fn, ieee(3, 3), float6_e3m2fn, float6_e2m3fn]
+    found = cases(function=COSINE_TYPE, fmt=tiny, radius=[0])
+    for fmt, each in RADIUS.items():
+        found += [Case({"function": f, "fmt": fmt, "radius": k}, quick=False) for f, k in each.items()]
+    return found
+
+
+@spec(
+    "A-two-coordinates",
+    source="arXiv 2605.28704, Corollary 4 in two dimensions (derived): the exact set of pairs",
+    cases=_plane_cases(),
+)
+def two_coordinates(function: str, fmt: Format, radius: int) -> VectorClasses:
+    """Two vectors of the box are told apart by no map exactly when all their coordinates are at most kω in size.
+
+    In the two formats of 8 bits on [−2^(p+3), 2^(p+3)]².  So what is not told apart in one dimension is, as soon as the
+    other coordinate is larger: w₁⊗ω moves w₂⊗x₂ by a whole ulp.  In the smaller formats, on all finite values, k = 0:
+    all vectors are told apart.
+    """
+    wide = fmt in RADIUS
+    high = exactly(fmt, pow2(fmt.fraction_bits + 3)) if wide else largest(fmt)
+    near = [from_ordinal(fmt, k) for k in range(-radius, radius + 1)]
+    together = (tuple((x, y) for x in near for y in near),) if radius else ()
+    setting = Setting(function_named(function), context(fmt), -high, high, Reading.FINITE_ON_DOMAIN)
+    return VectorClasses(setting, together)

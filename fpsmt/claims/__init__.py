@@ -11,6 +11,7 @@ from fpsmt.claims.functions import ConstantOn
 from fpsmt.claims.gradient_conditions import GradientCondition2, GradientCondition3
 from fpsmt.claims.gradients import GradientInvariant, GradientOutcomes, GradientProblem, gradient_formula
 from fpsmt.claims.interval_condition import IntervalCondition
+from fpsmt.claims.plane import VectorClasses
 from fpsmt.claims.predictions import PredictionInvariant
 from fpsmt.claims.representation import Represents, Values
 from fpsmt.claims.separation import AlwaysSeparates, Compliant, Run, SeparationCount, SeparationPoints
@@ -26,5 +27,5 @@ __all__ = [
     "Inseparable", "IntervalCondition", "MeetsContract", "Obligation", "PartFails", "PredictionInvariant",
     "Reading", "Replay", "Represents", "Run", "SameOutput", "Separable", "SeparationCount", "SeparationPoints",
     "Setting", "Spec", "Steering", "SumExtremes", "SumInvariant", "SumOutcomes", "SumWithin", "SupNorm", "Values",
-    "Windows", "cases", "claim_from_json", "default_windows", "gradient_formula", "proof", "spec",
+    "VectorClasses", "Windows", "cases", "claim_from_json", "default_windows", "gradient_formula", "proof", "spec",
 ]  # fmt: skip
