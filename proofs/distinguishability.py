@@ -20,6 +20,6 @@ def within_ulps(claim: Claim, options: Options, function: str, fmt: Format, read
 
 
 @proof("A-two-coordinates")
-def two_coordinates(claim: Claim, options: Options, function: str, fmt: Format, radius: int) -> Verdict:
+def two_coordinates(claim: Claim, options: Options, function: str, fmt: Format, near: int, beside: int) -> Verdict:
     """Every map at every vector."""
     return decide(claim, options, only="maps of two coordinates")
