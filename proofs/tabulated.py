@@ -1,7 +1,7 @@
 """8 bits: tables by looking at all floats and by maps; what is within 10 ulps by a pair and every map."""
 
 import specs.tabulated  # noqa: F401
-from fpsmt.claims import Claim, Represents, proof
+from fpsmt.claims import Claim, proof
 from fpsmt.engines import Options, decide
 from fpsmt.floats import Format
 from fpsmt.kernel import Verdict
@@ -23,9 +23,3 @@ def condition(claim: Claim, options: Options, function: str, fmt: Format) -> Ver
 def told_apart(claim: Claim, options: Options, function: str, fmt: Format) -> Verdict:
     """Maps split the domain until every input is alone."""
     return decide(claim, options, only="refine")
-
-
-@proof("A-float8-tables-network")
-def network(claim: Represents, options: Options, function: str, fmt: Format) -> Verdict:
-    """The network is part of the statement; only its verification is left."""
-    return decide(claim, options, only="indicators")

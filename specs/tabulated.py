@@ -6,20 +6,17 @@ table of 256 entries.  A table is one implementation, not all within a bound, an
 programs that libraries use, run in 8 bits, and correctly rounded ones.
 
 The window for a separation point is [1/4, 4]: (1, 3/2], the default, holds two floats of float8_e5m2 and no separation
-point.  That such a table tells all inputs apart is then stated by itself.
+point.  That such a table tells all inputs apart is then stated by itself, and so are networks, with the other ones
+(A-float8-tables-network).
 """
 
 from fractions import Fraction
 
-from fpsmt.claims import Case, Distinguishable, Reading, Represents, Setting, cases, spec
+from fpsmt.claims import Distinguishable, Reading, Setting, cases, spec
 from fpsmt.claims.conditions import Condition, Windows, default_windows
-from fpsmt.constructions.conjunction import conjunction
-from fpsmt.constructions.shape import Shape
-from fpsmt.constructions.sparse import SparseNetwork
-from fpsmt.floats import Float, Format, context, exactly, float8_e4m3, float8_e5m2, pow2
-from fpsmt.functions import CorrectlyRounded, Implementation, Table, WithinUlps, function_named
+from fpsmt.floats import Format, context, exactly, float8_e4m3, float8_e5m2, pow2
+from fpsmt.functions import CorrectlyRounded, Implementation, WithinUlps, function_named, tabulated
 from fpsmt.terms import program
-from specs.universal import MADE_BY, random_table
 
 SOURCE = "arXiv 2605.28704, what is left of Corollaries 13 and 16 in 8 bits (derived)"
 #: activation → the program that is tabulated; those without one are rounded correctly
@@ -38,12 +35,11 @@ PROGRAMS = {
 FORMATS = (float8_e4m3, float8_e5m2)
 
 
-def tabulated(function: str, fmt: Format) -> Implementation:
-    """The results of the activation's program at every code of the format, as a table."""
-    f, ctx, body = function_named(function), context(fmt), PROGRAMS[function]
+def table_of(function: str, fmt: Format) -> Implementation:
+    """The results of the activation's program at every code of the format."""
+    body = PROGRAMS[function]
     contract = program(body) if body else CorrectlyRounded()
-    outputs = [contract.allowed(f, ctx, Float(fmt, code))[0].code for code in range(1 << fmt.bits)]
-    return Implementation(f, Table(fmt, fmt, tuple(outputs)))
+    return tabulated(Implementation(function_named(function), contract), context(fmt))
 
 
 def domain(use: Implementation, fmt: Format) -> Setting:
@@ -64,23 +60,10 @@ def condition(function: str, fmt: Format) -> Condition:
     """The tabulated program satisfies Condition 1, with a separation point in [1/4, 4]."""
     usual = default_windows(fmt)
     wide = Windows(usual.zero, usual.one, (Fraction(1, 4), Fraction(4)), usual.value)
-    return Condition(tabulated(function, fmt), context(fmt), wide)
+    return Condition(table_of(function, fmt), context(fmt), wide)
 
 
 @spec("A-float8-tables", source=SOURCE, cases=cases(function=tuple(PROGRAMS), fmt=FORMATS))
 def told_apart(function: str, fmt: Format) -> Distinguishable:
     """The tabulated program tells all inputs of (−2^(emax−1), 2^(emax−1)) apart."""
-    return Distinguishable(domain(tabulated(function, fmt), fmt))
-
-
-def _networks() -> list[Case]:
-    quick = cases(function=["relu"], fmt=FORMATS)
-    return quick + cases(quick=False, function=["sigmoid", "tanh"], fmt=FORMATS)
-
-
-@spec("A-float8-tables-network", source=SOURCE, cases=_networks())
-def network(function: str, fmt: Format) -> Represents:
-    """A network with the tabulated program returns a table of random values at all finite inputs, in every order."""
-    values, ctx, use = random_table(fmt), context(fmt), tabulated(function, fmt)
-    layers = MADE_BY.get(function, conjunction)(Shape(ctx, use), values.points, values.values)
-    return Represents(SparseNetwork(ctx, values.inputs, use, layers), values)
+    return Distinguishable(domain(table_of(function, fmt), fmt))
