@@ -17,3 +17,9 @@ def distinguishable(claim: Claim, options: Options, function: str, fmt: Format, 
 def within_ulps(claim: Claim, options: Options, function: str, fmt: Format, reading: str) -> Verdict:
     """One map for each block of pairs; the smallest inputs by paths of maps."""
     return decide(claim, options, only="blocks")
+
+
+@proof("A-two-coordinates")
+def two_coordinates(claim: Claim, options: Options, function: str, fmt: Format, near: int, beside: int) -> Verdict:
+    """Every map at every vector."""
+    return decide(claim, options, only="maps of two coordinates")

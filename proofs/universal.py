@@ -11,3 +11,9 @@ from fpsmt.kernel import Verdict
 def theorem_5_table(claim: Represents, options: Options, activation: str, fmt: Format) -> Verdict:
     """The network is part of the statement; only its verification is left."""
     return decide(claim, options, only="indicators")
+
+
+@proof("A-float8-tables-network")
+def tabled_network(claim: Represents, options: Options, activation: str, fmt: Format) -> Verdict:
+    """The same."""
+    return decide(claim, options, only="indicators")

@@ -7,8 +7,23 @@ reading: under `any` and `finite-on-pair` the domain is all finite values, under
 
 from fractions import Fraction
 
-from fpsmt.claims import Case, Distinguishable, Reading, Setting, cases, spec
-from fpsmt.floats import Format, bfloat16, context, exactly, float16, largest, pow2
+from fpsmt.claims import Case, Distinguishable, Reading, Setting, VectorClasses, cases, spec
+from fpsmt.floats import (
+    Format,
+    bfloat16,
+    context,
+    exactly,
+    float4_e2m1fn,
+    float6_e2m3fn,
+    float6_e3m2fn,
+    float8_e4m3,
+    float8_e5m2,
+    float16,
+    from_ordinal,
+    ieee,
+    largest,
+    pow2,
+)
 from fpsmt.functions import WithinUlps, function_named
 
 ACTIVATIONS = ("sigmoid", "tanh", "relu", "elu", "selu", "gelu", "swish", "mish", "sin", "identity")
@@ -56,3 +71,44 @@ def distinguishable_within_ulps(function: str, fmt: Format, reading: str) -> Dis
     return Distinguishable(
         Setting(plain.function, plain.context, plain.low, plain.high, plain.reading, WithinUlps(Fraction(10)))
     )
+
+
+#: (k, m) for each function of Corollary 4: in one dimension what stays together on [−2^(p+3), 2^(p+3)] is |x| ≤ kω, and
+#: in two it does beside another coordinate of size at most mω.
+RADIUS = {
+    float8_e5m2: {"cos": (1, 1), "sqrt1p_square": (2, 2), "cosh": (1, 1), "gaussian": (1, 1)},
+    float8_e4m3: {"cos": (1, 2), "sqrt1p_square": (1, 2), "cosh": (1, 2), "gaussian": (0, 0)},
+}
+COSINE_TYPE = tuple(RADIUS[float8_e5m2])
+
+
+def _plane_cases() -> list[Case]:
+    tiny = [float4_e2m1fn, ieee(3, 3), float6_e3m2fn, float6_e2m3fn]
+    found = cases(function=COSINE_TYPE, fmt=tiny, near=[0], beside=[0])
+    for fmt, each in RADIUS.items():
+        found += [
+            Case({"function": f, "fmt": fmt, "near": k, "beside": m}, quick=False) for f, (k, m) in each.items()
+        ]
+    return found
+
+
+@spec(
+    "A-two-coordinates",
+    source="arXiv 2605.28704, Corollary 4 in two dimensions (derived): the exact set of pairs",
+    cases=_plane_cases(),
+)
+def two_coordinates(function: str, fmt: Format, near: int, beside: int) -> VectorClasses:
+    """Two vectors of the box are told apart by no map exactly when they differ in coordinates of size at most kω only,
+    and the other coordinate is at most mω.
+
+    In the two formats of 8 bits on [−2^(p+3), 2^(p+3)]².  So what is not told apart in one dimension is, as soon as the
+    other coordinate is larger: w₁⊗ω moves w₂⊗x₂ by a whole ulp.  In the smaller formats, on all finite values, k = 0:
+    all vectors are told apart.
+    """
+    high = exactly(fmt, pow2(fmt.fraction_bits + 3)) if fmt in RADIUS else largest(fmt)
+    few = [from_ordinal(fmt, k) for k in range(-near, near + 1)]
+    together = [tuple((x, y) for x in few for y in few)] if near else []
+    for c in (from_ordinal(fmt, k) for k in range(-beside, beside + 1) if abs(k) > near):
+        together += [tuple((x, c) for x in few), tuple((c, x) for x in few)]
+    setting = Setting(function_named(function), context(fmt), -high, high, Reading.FINITE_ON_DOMAIN)
+    return VectorClasses(setting, tuple(together))

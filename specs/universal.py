@@ -14,7 +14,7 @@ from fpsmt.constructions.sparse import SparseNetwork
 from fpsmt.constructions.windows import bounded_windows, identity_windows
 from fpsmt.floats import Format, context, float8_e4m3, float8_e5m2
 from fpsmt.floats.vector import values
-from fpsmt.functions import implementation_named
+from fpsmt.functions import Implementation, implementation_named, tabulated
 
 MADE_BY = {"tanh": centred, "identity": identity_windows, "sin": bounded_windows}
 
@@ -28,9 +28,10 @@ def random_table(fmt: Format, seed: int = 0, inputs: int = 1) -> Values:
     return Values(fmt, points, f[:, None])
 
 
-def network(activation: str, table: Values) -> SparseNetwork:
-    ctx, use = context(table.format), implementation_named(activation)
-    layers = MADE_BY.get(activation, conjunction)(Shape(ctx, use), table.points, table.values)
+def network(activation: str | Implementation, table: Values) -> SparseNetwork:
+    use = implementation_named(activation) if isinstance(activation, str) else activation
+    ctx = context(table.format)
+    layers = MADE_BY.get(use.function.name, conjunction)(Shape(ctx, use), table.points, table.values)
     return SparseNetwork(ctx, table.inputs, use, layers)
 
 
@@ -45,3 +46,20 @@ def theorem_5_table(activation: str, fmt: Format) -> Represents:
     """A network over the format returns a table's values at all finite inputs, for every order of every sum."""
     table = random_table(fmt)
     return Represents(network(activation, table), table)
+
+
+#: Programs that libraries use, run in 8 bits as tables.
+TABLED = {"relu": "relu_select", "sigmoid": "sigmoid", "tanh": "tanh_exp_stable"}
+
+
+def _tabled_cases() -> list[Case]:
+    both = (float8_e4m3, float8_e5m2)
+    return cases(activation=["relu"], fmt=both) + cases(quick=False, activation=["sigmoid", "tanh"], fmt=both)
+
+
+@spec("A-float8-tables-network", source="arXiv 2605.28704, 8 bits by tables (derived)", cases=_tabled_cases())
+def tabled_network(activation: str, fmt: Format) -> Represents:
+    """The same where the activation is a table: the results of a program that libraries use, run in 8 bits."""
+    table = random_table(fmt)
+    use = implementation_named(f"{activation}:program({TABLED[activation]})")
+    return Represents(network(tabulated(use, context(fmt)), table), table)

@@ -90,7 +90,7 @@ def sigmoid_in_bfloat16(ulps: int) -> Condition:
 @spec(
     "A-steering",
     source=f"{PAPER}, what separation points are for (derived)",
-    cases=cases(fmt=[float8_e4m3]) + cases(fmt=[bfloat16, float16, float32], quick=False),
+    cases=cases(fmt=[float8_e4m3]) + cases(fmt=[bfloat16, float16, float32, float64], quick=False),
 )
 def steering(fmt: Format) -> Steering:
     """Some affine map sends one of x, x′ to η⁻ and the other to η or η⁺.
@@ -109,7 +109,7 @@ def settings(functions: tuple[str, ...], fmt: Format, ulps: int, reading: str) -
 @spec(
     "A-corollaries-9-12",
     source=f"{PAPER}, Corollaries 9 and 12: that the domain is told apart",
-    cases=cases(fmt=[float8_e4m3]) + cases(fmt=[bfloat16, float16, float32], quick=False),
+    cases=cases(fmt=[float8_e4m3]) + cases(fmt=[bfloat16, float16, float32, float64], quick=False),
 )
 def corollaries_9_12(fmt: Format) -> AllDistinguishable:
     """The ten activations, correctly rounded, tell all inputs of (−2^(emax−1), 2^(emax−1)) apart.
@@ -122,7 +122,7 @@ def corollaries_9_12(fmt: Format) -> AllDistinguishable:
 @spec(
     "A-corollaries-13-16",
     source=f"{PAPER}, Corollaries 13 and 16: that the domain is told apart, K = 10 ulps",
-    cases=cases(fmt=[bfloat16]) + cases(fmt=[float16, float32], quick=False),
+    cases=cases(fmt=[bfloat16]) + cases(fmt=[float16, float32, float64], quick=False),
 )
 def corollaries_13_16(fmt: Format) -> AllDistinguishable:
     """The same for every implementation of each activation within 10 ulps."""

@@ -34,17 +34,25 @@ if TYPE_CHECKING:
     from fpsmt.functions import Function
     from fpsmt.kernel import Verdict
 
-ACTIVATIONS = "sigmoid,tanh,relu,elu,selu,gelu,swish,mish,sin,identity,cos,sqrt1p_square,cosh,gaussian"
+TEN = "sigmoid,tanh,relu,elu,selu,gelu,swish,mish,sin,identity"
+ACTIVATIONS = f"{TEN},cos,sqrt1p_square,cosh,gaussian"
+MOST_ULPS = 10  #: of the table
+MARKS = {"proved": "+", "refuted": "-", "unknown": "?"}
 FORMATS = "float8_e4m3,float8_e5m2,float16,bfloat16,float32,float64"
 WORDS = ("proved", "refuted", "unknown")
 
 
 def conditions_command(
-    activation: Annotated[str, typer.Option(metavar="A,…", help="Functions, or all.")] = ACTIVATIONS,
+    activation: Annotated[
+        str | None, typer.Option(metavar="A,…", help="Functions, or all; else the usual ones.")
+    ] = None,
     format: Annotated[str, typer.Option("--format", metavar="F,…", help="Formats.")] = FORMATS,
     ulps: Annotated[
         str | None, typer.Option(metavar="K,…", help="Only for these errors; else the largest K is looked for.")
     ] = None,
+    table: Annotated[
+        bool, typer.Option("--table", help="A verdict for each K from 0 to 10, and the largest K; ten activations.")
+    ] = False,
     interval: Annotated[
         bool, typer.Option("--interval", help="Condition 1 of arXiv 2506.16065 instead, for correct rounding.")
     ] = False,
@@ -61,7 +69,7 @@ def conditions_command(
     """Which activations have what four layers need to represent every function, in which formats.
 
     A small value (C0), one near 1 (C1) and a separation point (C2), correctly rounded or for every implementation
-    within K ulps.  Without --ulps: the largest K for which that holds.
+    within K ulps.  Without --ulps: the largest K for which that holds; with --table also each K from 0 to 10.
 
     Examples:
 
@@ -70,12 +78,15 @@ def conditions_command(
       fpsmt conditions --activation cosh --format float32 --ulps 0
     """
     check_limits(timeout, jobs)
-    if interval and any(x is not None for x in (ulps, zero, one, point, value)):
-        raise UsageError("--interval has no other parameters: leave out --ulps and the windows")
+    if interval and (table or any(x is not None for x in (ulps, zero, one, point, value))):
+        raise UsageError("--interval has no other parameters: leave out --table, --ulps and the windows")
+    if table and ulps is not None:
+        raise UsageError("--table has a column for each K from 0 to 10: leave out --ulps")
     saver = Saver.of("conditions", json_to, out, no_save)
     windows = _Given(zero, one, point, value)
     errors = None if ulps is None else [_ulps(word) for word in ulps.split(",")]
-    run = _Run(saver, _pairs(activation, format, windows), errors, interval)
+    names = activation or (TEN if table else ACTIVATIONS)
+    run = _Run(saver, _pairs(names, format, windows), errors, interval, table)
     return run.go(timeout)
 
 
@@ -149,6 +160,7 @@ class _Run:
     asked: list[Asked]
     errors: list[int] | None
     interval: bool
+    table: bool = False
     rows: list[dict[str, Any]] = field(default_factory=list)
     verdicts: list[tuple[str, str, Verdict]] = field(default_factory=list)
     start: float = field(default_factory=time.monotonic)
@@ -202,17 +214,22 @@ class _Run:
         assert windows is not None
         if self.errors is not None:
             verdicts = [decide(condition_at(function, ctx, windows, k), options) for k in self.errors]
-            found = {str(k): verdict.name for k, verdict in zip(self.errors, verdicts)}
+            words = {str(k): verdict.name for k, verdict in zip(self.errors, verdicts)}
             self.verdicts += [(function.name, f"{ctx} {k} ulps", v) for k, v in zip(self.errors, verdicts)]
-            names = set(found.values())
+            names = set(words.values())
             word = "refuted" if "refuted" in names else "unknown" if "unknown" in names else "proved"
             reason = next((_why(v) for v in verdicts if v.name != "proved"), "")
-            return row | {"verdict": word, "ulps": found, "reason": reason}
-        edge = break_even(function, ctx, windows, options)
-        if edge.below is not None:
+            return row | {"verdict": word, "ulps": words, "reason": reason}
+        found: dict[int, Verdict] = {}
+        if self.table:
+            found = {k: decide(condition_at(function, ctx, windows, k), options) for k in range(MOST_ULPS + 1)}
+            self.verdicts += [(function.name, f"{ctx} {k} ulps", verdict) for k, verdict in found.items()]
+            row["ulps"] = {str(k): verdict.name for k, verdict in found.items()}
+        edge = break_even(function, ctx, windows, options, dict(found))
+        if edge.below is not None and edge.ulps not in found:
             self.verdicts.append((function.name, f"{ctx} {edge.ulps} ulps", edge.below))
-        if edge.above is not None:
-            above = 0 if edge.ulps is None else edge.ulps + 1
+        above = 0 if edge.ulps is None else edge.ulps + 1
+        if edge.above is not None and above not in found:
             self.verdicts.append((function.name, f"{ctx} {above} ulps", edge.above))
         exact = edge.above is not None and edge.above.name == "refuted"
         word = "proved" if edge.ulps is not None else "refuted" if exact else "unknown"
@@ -232,6 +249,9 @@ class _Run:
             head, cells = ["verdict"], lambda row: [row["verdict"]]
         elif self.errors is not None:
             head, cells = [f"K={k}" for k in self.errors], lambda row: list(row["ulps"].values())
+        elif self.table:
+            head = [*map(str, range(MOST_ULPS + 1)), "largest K"]
+            cells = lambda row: [*(MARKS[word] for word in row["ulps"].values()), _largest(row)]  # noqa: E731
         else:
             head, cells = ["largest K"], lambda row: [_largest(row)]
         rows = [[row["format"], row["activation"], *cells(row), cut(row["reason"], 72)] for row in self.rows]
@@ -249,9 +269,10 @@ class _Run:
         verdict_word = "unknown" if counts["unknown"] or stopped else "refuted" if counts["refuted"] else "proved"
         text = f"conditions for universality: {len(self.asked)} activations and formats"
         key = "\n".join(f"{f.name} {c} {w.to_json() if w else ''}" for f, c, w in self.asked)
+        asked = "table" if self.table else f"{self.errors} {self.interval}"
         data: dict[str, Any] = {
             "command": "conditions",
-            "claim": {"text": text, "hash": short_hash(f"{key} {self.errors} {self.interval}") * 8},
+            "claim": {"text": text, "hash": short_hash(f"{key} {asked}") * 8},
             "verdict": verdict_word,
         }
         if verdict_word == "unknown":

@@ -1,4 +1,4 @@
-"""Affine maps that put two given inputs onto a separation point: a float program for w and b (paper A, §A3 and §A4).
+"""Affine maps that put two given inputs onto a separation point: float programs for w and b (paper A, §A3 and §A4).
 
 Let η be a float with its neighbours η⁻, η⁺ in (1, 3/2], G = 2^(1 − precision) their distance, and
 |u| ≤ v two different inputs, 0 < v < 2^(emax − 1).  There are w, b with
@@ -12,26 +12,25 @@ rounds to an even float is a closed interval, so that the side of a threshold to
 * `far`: u is in a lower binade.  |w|·v ∈ [G/2, G), |w·u| < G/2; b = η⁻ when η is even (then w·v moves it up), else
   b = η (and w·v moves it down).
 * `opposite`: −u is in the binade of v.  b = η; w·v and w·u move it both ways.
-* `agree`: u > 0 is in the binade of v, and their significands differ first at bit j.  With |w|·2^j units = G/2 and A
+* `agree`: u ≥ 0 is in the binade of v, and their significands differ first at bit j.  With |w|·2^j units = G/2 and A
   the common part of |w|·u and |w|·v, b = η⁻ − A or η + A, exactly.  For j = 0 and odd η: neighbours go to neighbours.
 
+The cases are given for v ∈ [1, 2) and for subnormal v.  With 2^−e·w for w they are those for the binade of 2^e.
 The subnormals count as one binade for `agree`, and by their leading bit for the others.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 
 from fpsmt.errors import UsageError
-from fpsmt.floats import Context, Float, Format, context, exactly, pow2
+from fpsmt.floats import Float, Format, context, exactly, pow2
 from fpsmt.terms import (
     FALSE,
     BitsSort,
     Term,
     add,
     all_of,
-    any_of,
     bits,
     bits_add,
     bits_and,
@@ -43,28 +42,21 @@ from fpsmt.terms import (
     from_bits,
     ite,
     le,
-    mul,
-    neg,
     negation,
     same,
-    shift_left,
     sub,
     var,
 )
 
 
 @dataclass(frozen=True)
-class Maps:
-    """The map φ(t) = w⊗t ⊕ b for the inputs for which `where` holds."""
+class Map:
+    """φ(t) = w⊗t ⊕ b, for the inputs for which `where` holds; `where` and b are terms in the codes u, v and η."""
 
     name: str
     where: Term
-    w: Term
+    w: Float
     b: Term
-
-    def at(self, ctx: Context, t: Term) -> Term:
-        """φ(t)."""
-        return add(ctx, mul(ctx, self.w, t), self.b)
 
 
 def bound(fmt: Format) -> Float:
@@ -126,62 +118,46 @@ class Inputs:
         value = from_bits(fmt, concat(bits(1, 0), bits(fmt.exponent_bits, exponent + fmt.bias), fraction))
         return value if hidden else sub(context(fmt), value, const(exactly(fmt, pow2(exponent))))
 
-    def powers(self, exponent: int) -> list[tuple[Term, Term]]:
-        """(condition, 2^(exponent − e)) with e that of the normal v: a normal or a subnormal power of two."""
-        fmt, p = self.fmt, self.fmt.fraction_bits
-        top = exponent + 2 * fmt.bias  # the exponent field of the power is top − field of v, when that is ≥ 1
-        width = fmt.exponent_bits + 1
-        field = concat(bits(1, 0), self.field(self.v_code))
-        t = extract(bits_sub(bits(width, top), field), fmt.exponent_bits - 1, 0)
-        normal = from_bits(fmt, concat(bits(1, 0), t, bits(p, 0)))
-        least = bits(width, min(top, 2 * fmt.bias))
-        found = [(bits_less(field, least), normal)]
-        if top <= 2 * fmt.bias - 2:  # v reaches the field 2·bias − 2
-            wide = concat(bits(fmt.bits - width, 0), field)
-            place = bits_sub(bits(fmt.bits, top - 1 + p), wide)
-            found.append((negation(found[0][0]), from_bits(fmt, shift_left(bits(fmt.bits, 1), place))))
-        return found
 
-
-def separating_maps(fmt: Format) -> list[Maps]:
-    """The cases, which together cover `Inputs.domain`; their terms are in the variables u, v and η."""
+def normal_maps(fmt: Format) -> list[Map]:
+    """The cases for v ∈ [1, 2); the first two of them are for u of any lower binade."""
     given = Inputs(fmt)
-    return [*_far(given), *_opposite(given), *_agree(given)]
+    p, u, v = fmt.fraction_bits, given.u_code, given.v_code
+    lower = bits_less(given.field(u), given.field(v))
+    together = all_of(same(given.field(u), given.field(v)), _minus(given))
+    top = same(extract(v, p - 1, p - 1), bits(1, 1))
+    return [
+        *_far(given, "far", lower, -p - 1),
+        Map("opposite high", all_of(together, top), _power(fmt, -p - 1, -1), given.eta),
+        Map("opposite low", all_of(together, negation(top)), _power(fmt, -p), given.eta),
+        *_agree(given, hidden=True),
+    ]
 
 
-def folded(maps: Sequence[Maps], size: int) -> list[Maps]:
-    """The same with up to `size` neighbouring cases made one: fewer and larger formulas."""
-    found = []
-    for start in range(0, len(maps), size):
-        some = maps[start : start + size]
-        w, b = some[-1].w, some[-1].b
-        for each in reversed(some[:-1]):
-            w, b = ite(each.where, each.w, w), ite(each.where, each.b, b)
-        name = some[0].name + (f" … {some[-1].name}" if len(some) > 1 else "")
-        found.append(Maps(name, any_of(*(each.where for each in some)), w, b))
-    return found
+def subnormal_maps(fmt: Format) -> list[Map]:
+    """The cases for subnormal v."""
+    given = Inputs(fmt)
+    p, u, v = fmt.fraction_bits, given.u_code, given.v_code
+    found: list[Map] = []
+    for i in range(p):
+        leads = all_of(_leads(given, v, i), _minus(given))
+        found += _far(given, f"far subnormal {i}", all_of(leads, _below(given, u, i)), fmt.emax - 2 - i)
+        here = all_of(leads, _leads(given, u, i))
+        next_bit = same(extract(v, i - 1, i - 1), bits(1, 1)) if i else FALSE
+        if i:
+            high = all_of(here, next_bit)
+            found.append(Map(f"opposite high subnormal {i}", high, _power(fmt, fmt.emax - 2 - i, -1), given.eta))
+        low = all_of(here, negation(next_bit))
+        found.append(Map(f"opposite low subnormal {i}", low, _power(fmt, fmt.emax - 1 - i), given.eta))
+    return found + _agree(given, hidden=False)
 
 
-def _far(given: Inputs) -> list[Maps]:
-    fmt, p = given.fmt, given.fmt.fraction_bits
-    u, v = given.u_code, given.v_code
-    normal = negation(same(given.field(v), bits(fmt.exponent_bits, 0)))
-    lower = all_of(normal, bits_less(given.field(u), given.field(v)))
-    b = ite(given.even, given.below, given.eta)
-    found = []
-    for regime, (where, power) in zip(("", " w subnormal"), given.powers(-p - 1)):
-        w = ite(given.even, power, neg(power))
-        found.append(Maps(f"far{regime}", all_of(lower, where), w, b))
-    minus = same(given.sign(u), bits(1, 1))
-    for i in range(1, p):
-        where = all_of(_leads(given, v, i), minus, _below(given, u, i), negation(_zero(given, u)))
-        power = const(exactly(fmt, pow2(fmt.emax - 2 - i)))
-        found.append(Maps(f"far subnormal {i}", where, ite(given.even, power, neg(power)), b))
-    return found
+def _power(fmt: Format, exponent: int, sign: int = 1) -> Float:
+    return exactly(fmt, sign * pow2(exponent))
 
 
-def _zero(given: Inputs, code: Term) -> Term:
-    return same(extract(code, given.fmt.bits - 2, 0), bits(given.fmt.bits - 1, 0))
+def _minus(given: Inputs) -> Term:
+    return same(given.sign(given.u_code), bits(1, 1))
 
 
 def _below(given: Inputs, code: Term, i: int) -> Term:
@@ -196,35 +172,22 @@ def _leads(given: Inputs, code: Term, i: int) -> Term:
     return same(extract(code, top, i), bits(top - i + 1, 1))
 
 
-def _opposite(given: Inputs) -> list[Maps]:
-    fmt, p = given.fmt, given.fmt.fraction_bits
-    u, v = given.u_code, given.v_code
-    minus = same(given.sign(u), bits(1, 1))
-    normal = negation(same(given.field(v), bits(fmt.exponent_bits, 0)))
-    together = all_of(normal, minus, same(given.field(u), given.field(v)))
-    high = same(extract(v, p - 1, p - 1), bits(1, 1))
-    found = []
-    for regime, (where, power) in zip(("", " w subnormal"), given.powers(-p - 1)):
-        found.append(Maps(f"opposite high{regime}", all_of(together, high, where), neg(power), given.eta))
-    for regime, (where, power) in zip(("", " w subnormal"), given.powers(-p)):
-        found.append(Maps(f"opposite low{regime}", all_of(together, negation(high), where), power, given.eta))
-    for i in range(p):
-        here = all_of(minus, _leads(given, v, i), _leads(given, u, i))
-        next_bit = same(extract(v, i - 1, i - 1), bits(1, 1)) if i else FALSE
-        power, double = (const(exactly(fmt, pow2(fmt.emax - k - i))) for k in (2, 1))
-        if i:
-            found.append(Maps(f"opposite high subnormal {i}", all_of(here, next_bit), neg(power), given.eta))
-        found.append(Maps(f"opposite low subnormal {i}", all_of(here, negation(next_bit)), double, given.eta))
-    return found
+def _far(given: Inputs, name: str, where: Term, exponent: int) -> list[Map]:
+    """u is in a lower binade than v, and |w|·v is in that of G/2."""
+    fmt = given.fmt
+    odd = all_of(where, negation(given.even))
+    return [
+        Map(f"{name} even", all_of(where, given.even), _power(fmt, exponent), given.below),
+        Map(f"{name} odd", odd, _power(fmt, exponent, -1), given.eta),
+    ]
 
 
-def _agree(given: Inputs) -> list[Maps]:
-    """u and v in one binade (or u = ±0 and v subnormal), u < v: the fractions differ first at bit j."""
+def _agree(given: Inputs, hidden: bool) -> list[Map]:
+    """u and v in one binade (or u = +0 and v subnormal), u < v: the fractions differ first at bit j."""
     fmt, p, ctx = given.fmt, given.fmt.fraction_bits, context(given.fmt)
     u, v = given.fraction(given.u_code), given.fraction(given.v_code)
-    fields = same(given.field(given.u_code), given.field(given.v_code))
-    normal = negation(same(given.field(given.v_code), bits(fmt.exponent_bits, 0)))
-    plus = same(given.sign(given.u_code), bits(1, 0))
+    together = all_of(same(given.field(given.u_code), given.field(given.v_code)), negation(_minus(given)))
+    kind, scale = ("agree", 0) if hidden else ("agree subnormal", -fmt.emin)
     found = []
     for j in range(p):
         first = all_of(same(extract(u, j, j), bits(1, 0)), same(extract(v, j, j), bits(1, 1)))
@@ -232,29 +195,13 @@ def _agree(given: Inputs) -> list[Maps]:
         if j < p - 1:
             first = all_of(first, same(extract(u, p - 1, j + 1), extract(v, p - 1, j + 1)))
             prefix = concat(extract(u, p - 1, j + 1), prefix)
-        for hidden in (True, False):
-            shared = given.number(-j - 1, prefix, hidden)
-            scaled = given.number(0, u, hidden)
-            here = all_of(first, fields, normal if hidden else negation(normal))
-            here = all_of(here, plus if hidden else any_sign_of_zero(given, plus))
-            half = given.powers(-j - 1) if hidden else [(None, const(exactly(fmt, pow2(-j - 1 - fmt.emin))))]
-            for regime, (where, power) in zip(("", " w subnormal"), half):
-                part = here if where is None else all_of(here, where)
-                kind = ("agree" if hidden else "agree subnormal") + regime
-                found.append(Maps(f"{kind} {j} even", all_of(part, given.even), power, sub(ctx, given.below, shared)))
-                if j:
-                    b = add(ctx, given.eta, shared)
-                    found.append(Maps(f"{kind} {j} odd", all_of(part, negation(given.even)), neg(power), b))
-            if not j:
-                unit = given.powers(0) if hidden else [(None, const(exactly(fmt, pow2(-fmt.emin))))]
-                for regime, (where, power) in zip(("", " w subnormal"), unit):
-                    part = here if where is None else all_of(here, where)
-                    kind = ("agree" if hidden else "agree subnormal") + regime
-                    b = sub(ctx, given.below, scaled)
-                    found.append(Maps(f"{kind} {j} odd", all_of(part, negation(given.even)), power, b))
+        shared = given.number(-j - 1, prefix, hidden)
+        here, half = all_of(together, first), scale - j - 1
+        even, odd = all_of(here, given.even), all_of(here, negation(given.even))
+        found.append(Map(f"{kind} {j} even", even, _power(fmt, half), sub(ctx, given.below, shared)))
+        if j:
+            found.append(Map(f"{kind} {j} odd", odd, _power(fmt, half, -1), add(ctx, given.eta, shared)))
+        else:
+            b = sub(ctx, given.below, given.number(0, u, hidden))
+            found.append(Map(f"{kind} {j} odd", odd, _power(fmt, scale), b))
     return found
-
-
-def any_sign_of_zero(given: Inputs, plus: Term) -> Term:
-    """u is positive, or a zero of any sign."""
-    return negation(all_of(negation(plus), negation(_zero(given, given.u_code))))

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from fractions import Fraction
+from functools import lru_cache
 from itertools import groupby, pairwise
 
 from fpsmt import kernel
@@ -49,7 +50,7 @@ def candidates(claim: Condition | IntervalCondition) -> Iterator[Float]:
     for size in _sizes(fmt):
         for sign in (-1, 1):
             yield nearest(fmt, sign * size)
-    yield from _roots(claim)
+    yield from _roots(claim.implementation.function, fmt)
 
 
 def _sizes(fmt: Format) -> Iterator[Fraction]:
@@ -64,14 +65,15 @@ def _sizes(fmt: Format) -> Iterator[Fraction]:
         yield pow2(e)
 
 
-def _roots(claim: Condition | IntervalCondition) -> Iterator[Float]:
+@lru_cache(maxsize=256)
+def _roots(function: Function, fmt: Format) -> tuple[Float, ...]:
     """Floats on both sides of a change of sign, from a grid on [−16, 16], by bisection."""
-    fmt, function = claim.context.format, claim.implementation.function
 
     def sign(x: Float) -> int:
         low, high = enclose(function, x.fraction, x.fraction)
         return 1 if low > 0 else -1 if high < 0 else 0
 
+    found: list[Float] = []
     points = [nearest(fmt, Fraction(k, 4)) for k in range(-64, 65) if Fraction(abs(k), 4) <= fmt.largest]
     for a, b in pairwise(points):
         try:
@@ -83,12 +85,13 @@ def _roots(claim: Condition | IntervalCondition) -> Iterator[Float]:
                 low, high = (middle, high) if sign(from_ordinal(fmt, middle)) == sign(a) else (low, middle)
         except FpsmtError:  # outside the domain
             continue
-        yield from (from_ordinal(fmt, low), from_ordinal(fmt, high))
+        found += [from_ordinal(fmt, low), from_ordinal(fmt, high)]
     phase = function.period_phase
     if phase is not None:  # floats that are very near to zeros far out, the nearest first
         zeros = [(k + phase + Fraction(1, 2)) * PI for k in range(1, 4096)]
         near = [(abs(nearest(fmt, x).fraction - x), nearest(fmt, x)) for x in zeros if x < fmt.largest]
-        yield from (x for _, x in sorted(near, key=lambda pair: pair[0])[:8])
+        found += [x for _, x in sorted(near, key=lambda pair: pair[0])[:8]]
+    return tuple(found)
 
 
 def separating_run(claim: Condition) -> tuple[int, int] | None:
@@ -246,28 +249,34 @@ def condition_at(function: Function, ctx: Context, windows: Windows, ulps: int) 
     return Condition(Implementation(function, contract), ctx, windows)
 
 
-def break_even(function: Function, ctx: Context, windows: Windows, options: Options | None = None) -> BreakEven:
-    """By doubling and bisection: more ulps allow more implementations, so that the condition holds up to some K.
+def break_even(
+    function: Function,
+    ctx: Context,
+    windows: Windows,
+    options: Options | None = None,
+    found: dict[int, Verdict] | None = None,
+) -> BreakEven:
+    """By halving and bisection: more ulps allow more implementations, so that the condition holds up to some K.
 
-    K is at most 2^p − 2, beyond which an ulp of a result says little about it.
+    K is at most 2^p − 2, beyond which an ulp of a result says little about it.  `found` holds verdicts by K that are
+    known, and takes the new ones.
     """
     options = options or Options()
-    found: dict[int, Verdict] = {}
+    known: dict[int, Verdict] = {} if found is None else found
 
     def holds(ulps: int) -> bool:
-        if ulps not in found:
+        if ulps not in known:
             options.report(f"{function.name} in {ctx}, {ulps} ulps")
-            found[ulps] = decide(condition_at(function, ctx, windows, ulps), replace(options, progress=None))
-        return isinstance(found[ulps], Proved)
+            known[ulps] = decide(condition_at(function, ctx, windows, ulps), replace(options, progress=None))
+        return isinstance(known[ulps], Proved)
 
-    most = (1 << ctx.format.fraction_bits) - 2
     if not holds(0):
-        return BreakEven(None, None, found[0])
-    low, high = 0, 1
-    while high <= most and holds(high):
-        low, high = high, 2 * high
-    high = min(high, most + 1)
+        return BreakEven(None, None, known[0])
+    low = (1 << ctx.format.fraction_bits) - 2
+    high = low + 1  # it is not asked
+    while low and not holds(low):
+        low, high = low // 2, low
     while high - low > 1:
         middle = (low + high) // 2
         low, high = (middle, high) if holds(middle) else (low, middle)
-    return BreakEven(low, found[low], found.get(high))
+    return BreakEven(low, known[low], known.get(high))

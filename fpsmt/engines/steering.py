@@ -6,19 +6,20 @@ import time
 
 from fpsmt import kernel
 from fpsmt.claims.distinguishability import Inseparable, Setting
+from fpsmt.claims.formulas import ForAll
 from fpsmt.claims.steering import AllDistinguishable, SameOutput, Steering
-from fpsmt.constructions.witnesses import bound, folded, run_of, separating_maps
+from fpsmt.constructions.witnesses import bound, normal_maps, run_of, subnormal_maps
 from fpsmt.engines.decide import decide
 from fpsmt.engines.engine import Options, engine
 from fpsmt.errors import Unsupported
-from fpsmt.floats import Context, Float, context, from_ordinal, less_equal
+from fpsmt.floats import Context, Float, Format, context, from_ordinal, less_equal
 from fpsmt.kernel import Proved, Unknown, Verdict
 from fpsmt.kernel.rules.conditions import certain_separation
-from fpsmt.kernel.rules.witness import witness_claims
-from fpsmt.terms import term_to_json
+from fpsmt.kernel.rules.witness import Case, Cases, witness_claims
+from fpsmt.smt.encoding import EncoderName, encode
+from fpsmt.terms import negation
 
 SOLVERS = ["bitwuzla"]
-FOLD, FEW_BITS = 8, 16  #: cases for one query, in formats of so many bits
 GRID = 17  #: floats of the run among which the ends of a separation are looked for
 
 
@@ -35,22 +36,39 @@ def witness_functions(claim: Steering, options: Options) -> Verdict:
     inside = less_equal(claim.bound, bound(fmt)) and less_equal(first, claim.first) and less_equal(claim.last, last)
     if not inside or claim.context != context(fmt):
         raise Unsupported(f"the maps are for inputs up to {bound(fmt)}, η near {first} and IEEE arithmetic")
-    maps = folded(separating_maps(fmt), FOLD if fmt.bits <= FEW_BITS else 1)
+    cases = cases_of(fmt)
     proved: list[Proved] = []
-    for i, part in enumerate(witness_claims(claim, [(m.where, m.w, m.b) for m in maps])):
+    parts = witness_claims(claim, cases)
+    for i, part in enumerate(parts):
         left = options.timeout - (time.monotonic() - start)
-        name = maps[i].name if i < len(maps) else "the cases are complete"
         if left <= 0:
-            return Unknown(claim, f"no time left of {options.timeout:g} s for the case {name!r}: {i} are proved")
+            return Unknown(claim, f"no time left of {options.timeout:g} s for {part.text!r}: {i} are proved")
         effort = {"timeout": left, "memory_mb": options.memory_mb, "jobs": 1, "solvers": SOLVERS}
+        effort["encoder"] = _encoder(part)
         verdict = kernel.apply("solver", part, effort)
         if not isinstance(verdict, Proved):
             why = verdict.reason if isinstance(verdict, Unknown) else f"{verdict}"
-            return Unknown(claim, f"the case {name!r} is {verdict.name}: {why}")
+            return Unknown(claim, f"{part.text!r} is {verdict.name}: {why}")
         proved.append(verdict)
-        options.report(f"{i + 1} of {len(maps) + 1} cases, {name}")
-    cases = [[term_to_json(part) for part in (m.where, m.w, m.b)] for m in maps]
-    return kernel.apply("witness functions", claim, {"cases": cases}, proved)
+        options.report(f"{i + 1} of {len(parts)} cases")
+    return kernel.apply("witness functions", claim, cases.to_json(), proved)
+
+
+def cases_of(fmt: Format) -> Cases:
+    """The maps of `fpsmt.constructions.witnesses`; those for u in any lower binade do for tiny u."""
+    normal, subnormal = (
+        tuple(Case(m.where, m.w, m.b) for m in some) for some in (normal_maps(fmt), subnormal_maps(fmt))
+    )
+    return Cases(normal, 2, subnormal)
+
+
+def _encoder(part: ForAll) -> EncoderName:
+    """Numbers on one grid where that does."""
+    try:
+        encode(negation(part.condition), "fixed")
+    except Unsupported:
+        return "auto"
+    return "fixed"
 
 
 @engine("separation point in reach", AllDistinguishable)

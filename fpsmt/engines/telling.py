@@ -13,6 +13,7 @@ from fractions import Fraction
 from fpsmt import kernel
 from fpsmt.claims.distinguishability import Inseparable, Joined, Map, Reading, Separable, Setting
 from fpsmt.claims.places import MAX_BITS, place_of
+from fpsmt.claims.plane import Plane, VectorClasses
 from fpsmt.claims.vectors import DistinguishableVectors
 from fpsmt.engines.decide import decide
 from fpsmt.engines.engine import Options, engine
@@ -129,3 +130,14 @@ def one_coordinate(claim: DistinguishableVectors, options: Options) -> Verdict:
     if isinstance(scalar, Refuted):
         return kernel.refute(claim, scalar.counterexample, scalar.premises)
     return Unknown(claim, scalar.reason, next_step=scalar.next_step)
+
+
+@engine("maps of two coordinates", VectorClasses)
+def two_coordinates(claim: VectorClasses, options: Options) -> Verdict:
+    """Every map, in formats of at most 8 bits."""
+    return kernel.apply("maps of two coordinates exhausted", claim)
+
+
+def vector_classes(setting: Setting) -> VectorClasses:
+    """The claim that holds: the classes of two vectors or more that no map tells apart; not yet proved."""
+    return VectorClasses(setting, tuple(tuple(members) for members in Plane.of(setting).classes()))

@@ -16,6 +16,7 @@ from fpsmt.functions.implementations import (
     WithinError,
     WithinFloats,
     WithinUlps,
+    tabulated,
 )
 from fpsmt.functions.registry import FUNCTIONS, function_named
 from fpsmt.functions.rounding import correctly_rounded
@@ -53,7 +54,7 @@ __all__ = [
     "Table", "WithinError", "WithinFloats", "WithinUlps",
     "allowed_arrays", "allowed_tables", "constant_on", "correctly_rounded", "correctly_rounded_array", "enclose",
     "function_named", "implementation_from_json", "implementation_named", "only_table",
-    "range_on", "table",
+    "range_on", "table", "tabulated",
     "celu", "cos", "cosh", "elu", "erf", "erfc", "exp", "expm1", "gaussian", "gelu", "gelu_tanh", "identity",
     "leaky_relu", "log", "log1p", "logsigmoid", "mish", "relu", "selu", "sigmoid", "sin", "softplus", "sqrt",
     "sqrt1p_square", "step", "swish", "tanh",

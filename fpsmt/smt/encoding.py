@@ -15,13 +15,15 @@ from fpsmt.smt import facts as f
 from fpsmt.smt import nodes as n
 from fpsmt.smt.circuit import CircuitEncoder
 from fpsmt.smt.encoder import Application, Encoder
+from fpsmt.smt.fixed import FixedEncoder
 from fpsmt.smt.native import NativeEncoder
 from fpsmt.smt.nodes import Node
 from fpsmt.terms import Assignment, Term, evaluate_all, postorder, same, var
 from fpsmt.terms.evaluate import Value
 from fpsmt.terms.terms import BOOL, FloatSort
 
-EncoderName = Literal["auto", "native", "circuit"]
+EncoderName = Literal["auto", "native", "circuit", "fixed"]
+ENCODERS: dict[str, type[Encoder]] = {e.name: e for e in (NativeEncoder, CircuitEncoder, FixedEncoder)}
 SMALL_BITS = 8  #: formats up to this width go to the circuit: solvers have wrong answers on small float sorts
 
 
@@ -224,7 +226,7 @@ def encode(condition: Term, encoder: EncoderName = "auto") -> Query:
 
     ``auto`` takes SMT-LIB's floating-point theory when every format and context of the condition has a reliable
     counterpart there and is wider than 8 bits, else the bit-vector circuit.  ``native`` raises `Unsupported`
-    with the reason where it declines.
+    with the reason where it declines, and so does ``fixed``, for floats on one grid.
 
     >>> from fpsmt.floats import context, float16
     >>> from fpsmt.terms import add, lt, var
@@ -242,9 +244,9 @@ def encode(condition: Term, encoder: EncoderName = "auto") -> Query:
             except Unsupported:
                 pass
         encoder = "circuit"
-    if encoder not in ("native", "circuit"):
-        raise UsageError(f"unknown encoder {encoder!r}: write auto, native or circuit")
-    return _encode(condition, NativeEncoder() if encoder == "native" else CircuitEncoder())
+    if encoder not in ENCODERS:
+        raise UsageError(f"unknown encoder {encoder!r}: write auto, {', '.join(ENCODERS)}")
+    return _encode(condition, ENCODERS[encoder]())
 
 
 def _encode(condition: Term, encoder: Encoder) -> Query:

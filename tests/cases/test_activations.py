@@ -22,6 +22,7 @@ from fpsmt.floats import (
     float32,
     float64,
     infinity,
+    largest,
     nan,
     nearest,
     ulp,
@@ -44,6 +45,7 @@ from fpsmt.functions import (
 )
 from fpsmt.terms import eq, implies, is_finite, program, var
 from fpsmt.terms.program_text import compile_program
+from fpsmt.terms.programs_library import LIBRARY
 
 SINGLE, HALF = context("float32"), context("float16")
 
@@ -66,23 +68,25 @@ def every(low: float, high: float) -> np.ndarray:
 
 
 @pytest.mark.parametrize(
-    "name, fma, count, first",
+    "name, fma, count, first, last",
     [
-        ("tanh_rational", "always", 57437, 8.127431),
-        ("tanh_rational", "never", 26503, 8.052297),
-        ("tanh_rational_clamped", "always", 0, None),
-        ("tanh_rational_clamped", "never", 0, None),
+        ("tanh_rational", "always", 57437, 8.127431, 8.999997),
+        ("tanh_rational", "never", 26503, 8.052297, 8.999964),
+        ("tanh_rational_clamped", "always", 0, None, None),
+        ("tanh_rational_clamped", "never", 0, None, None),
     ],
 )
-def test_the_shared_rational_tanh_exceeds_1(name: str, fma: str, count: int, first: float | None) -> None:
+def test_the_shared_rational_tanh_exceeds_1(
+    name: str, fma: str, count: int, first: float | None, last: float | None
+) -> None:
     x = every(8.0, 9.0625)  # beyond 9 the input is clamped: one value; before 8 nothing is above 1
     y = allowed_arrays(Implementation(tanh, program(name, fma)), SINGLE, x)[0]  # type: ignore[arg-type]
     above = x[y > 1]
     assert len(above) == count
     assert y[-1] == y[x == 9]
     if first is not None:
-        assert above[0] == pytest.approx(first, abs=1e-6) and above[-1] < 9
-        assert y.max() == 1 + 2.0**-22 or y.max() == 1 + 2.0**-23
+        assert above[0] == pytest.approx(first, abs=1e-6) and above[-1] == pytest.approx(last, abs=1e-6)
+        assert y.max() == 1 + 2.0**-22 == np.float32(1.0000002)
 
 
 def test_the_largest_error_of_the_rational_tanh_is_5_to_6_ulps() -> None:
@@ -118,6 +122,26 @@ def test_the_rational_in_float16() -> None:
     coefficients = (5.12229709037114e-08, -8.60467152213735e-11, 2.00018790482477e-13, -2.76076847742355e-16)
     rounded = [nearest(float16, Fraction(c)) for c in coefficients]
     assert rounded[0].fraction == Fraction(1, 2**24) and all(c.is_zero for c in rounded[1:])
+
+
+def test_a_bound_in_float32_does_not_carry_over_to_float16() -> None:
+    """The real rational is within 4e-8 of tanh, the program in float32 within 6 ulps above 2^−100: in float16 102."""
+    found = audit(of_program(program("tanh_rational"), tanh, HALF), tanh)
+    assert found.exhaustive and Fraction(10199, 100) < found.error.low <= found.error.high < Fraction(10201, 100)
+    one = nearest(float16, 1)
+    above = AllowedOutput(Implementation(tanh, program("tanh_rational")), HALF, nearest(float16, 9), one)
+    assert decide(above).name == "refuted"
+    assert at("tanh_rational", "float16", 9) == nearest(float16, Fraction("1.044"))
+
+
+@pytest.mark.parametrize("x, y", [(-100, "2.197"), (-1500, "32.97")])
+def test_gelu_with_the_rational_in_float16_does_not_vanish(x: int, y: str) -> None:
+    """0.5x(1 + tanh(…)), the tanh −1.044 in the tail, where the function is below every float16."""
+    argument = "u = 0.79788456080286535588*(x + 0.044715*x*x*x); y = clamp(u, -9, 9); "
+    *body, quotient = LIBRARY["tanh_rational"].body.split("; ")[1:]
+    text = argument + "; ".join([*body, f"t = {quotient}", "0.5*x*(1 + t)"])
+    assert at(text, "float16", x) == nearest(float16, Fraction(y))
+    assert correctly_rounded(FUNCTIONS["gelu_tanh"], HALF, exactly(float16, x)).is_zero
 
 
 # -- pytorch#187806: the tail of the exact GELU -----------------------------------------------------------------
@@ -176,6 +200,17 @@ def test_erf_above_1_is_not_within_two_ulps() -> None:
 def test_relu6_as_a_difference(fmt: Format, large: int, value: int) -> None:
     assert at("relu6_difference", fmt.name, large).fraction == value
     assert at("relu6", fmt.name, large).fraction == 6
+
+
+@pytest.mark.parametrize("fmt, smallest, count", [(float16, 4104, 4094), (bfloat16, 520, 15230)])
+def test_the_smallest_input_at_which_the_forms_differ(fmt: Format, smallest: int, count: int) -> None:
+    x = from_ordinals(fmt, np.arange(largest(fmt).ordinal + 1))
+    forms = [program(name) for name in ("relu6_difference", "relu6")]
+    first, second = (allowed_arrays(Implementation(relu, form), context(fmt), x)[0] for form in forms)
+    apart = x[first != second]
+    assert len(apart) == count and apart[0] == smallest
+    assert at("relu6_difference", fmt.name, smallest).fraction != 6
+    assert at("relu6_difference", fmt.name, exactly(fmt, smallest).next_down).fraction == 6
 
 
 @pytest.mark.parametrize("fmt", [float16, bfloat16], ids=str)

@@ -28,6 +28,21 @@ def test_break_even(capfd: pytest.CaptureFixture[str], tmp_path: Path) -> None:
     assert "5 verified 0 failed" in capfd.readouterr().out
 
 
+def test_the_table(capfd: pytest.CaptureFixture[str], tmp_path: Path) -> None:
+    """A column for each K from 0 to 10 beside the largest K, with a verdict for every one of them."""
+    file = tmp_path / "result.json"
+    words = ["--table", "--activation", "gelu,identity", "--format", "float8_e4m3", "--json", str(file), "--no-save"]
+    code, lines, _ = run(capfd, *words)
+    assert code == 0 and lines[0] == "conditions 2 proved 2 refuted 0 unknown 0"
+    assert [line.split()[2:14] for line in lines[2:]] == [["+"] * 3 + ["-"] * 8 + ["2"], ["+"] + ["-"] * 10 + ["0"]]
+    data = json.loads(file.read_text())
+    first = data["result"]["rows"][0]
+    assert [first["ulps"][str(k)] for k in range(11)] == ["proved"] * 3 + ["refuted"] * 8
+    assert first["largest"] == 2 and first["exact"]
+    assert main(["check", str(file)]) == 0
+    assert "22 verified 0 failed" in capfd.readouterr().out
+
+
 def test_given_errors_and_windows(capfd: pytest.CaptureFixture[str], tmp_path: Path) -> None:
     common = ["--activation", "relu", "--format", "float8_e5m2", "--out", str(tmp_path)]
     code, lines, err = run(capfd, *common, "--ulps", "0")
@@ -54,6 +69,8 @@ def test_the_interval_condition(capfd: pytest.CaptureFixture[str]) -> None:
     (["--zero", "inf"], "--zero inf: write a finite number"),
     (["--activation", ","], "name at least one activation"),
     (["--interval", "--ulps", "1"], "--interval has no other parameters"),
+    (["--interval", "--table"], "--interval has no other parameters"),
+    (["--table", "--ulps", "1"], "--table has a column for each K"),
     (["--format", "ieee(2,2)"], "too small for the default windows"),
 ])  # fmt: skip
 def test_one_line_for_each_mistake(words: list[str], why: str, capfd: pytest.CaptureFixture[str]) -> None:

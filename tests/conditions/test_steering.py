@@ -9,30 +9,79 @@ from hypothesis import strategies as st
 
 from fpsmt import kernel
 from fpsmt.claims import AllDistinguishable, Inseparable, Reading, SameOutput, Setting, Steering, claim_from_json
-from fpsmt.constructions.witnesses import Inputs, bound, run_of, separating_maps
+from fpsmt.constructions.witnesses import Inputs, bound, normal_maps, run_of, subnormal_maps
 from fpsmt.engines import Options, decide
-from fpsmt.engines.steering import certain_points, steering_claim
+from fpsmt.engines.steering import cases_of, certain_points, steering_claim
 from fpsmt.errors import EvidenceError, UsageError
-from fpsmt.floats import Format, context, exactly, float8_e4m3, float8_e5m2, float32, float64, from_ordinal, pow2, zero
+from fpsmt.floats import (
+    Float,
+    Format,
+    context,
+    exactly,
+    float8_e4m3,
+    float8_e5m2,
+    float32,
+    float64,
+    floor_log2,
+    from_ordinal,
+    pow2,
+    zero,
+)
+from fpsmt.floats.vector import arithmetic, decode, encode
 from fpsmt.functions import function_named, implementation_named
-from fpsmt.kernel.rules.witness import asked, witness_claims
-from fpsmt.terms import all_of, any_of, evaluate
+from fpsmt.kernel.rules.witness import asked, cases_from_json, witness_claims
+from fpsmt.terms import BitsSort, any_of, evaluate, from_bits, term_to_json, var
 from fpsmt.terms.arrays import evaluate_arrays
 
 
-def test_every_pair_of_a_small_format() -> None:
-    """Whatever the premises of the rule say is true of every u, v, η of float8_e4m3, without a solver."""
-    claim = steering_claim(context(float8_e4m3))
-    maps = separating_maps(float8_e4m3)
+def grid() -> dict[str, np.ndarray]:
+    """Every u, v and η of float8_e4m3."""
     low, high = run_of(float8_e4m3)
-    codes = np.arange(256, dtype=np.uint64)
+    names = np.arange(256, dtype=np.uint64)
     eta = np.arange(low.code, high.code + 1, dtype=np.uint64)
-    values = {"u": codes[:, None, None], "v": codes[None, :, None], "η": eta[None, None, :]}
-    for part in witness_claims(claim, [(m.where, m.w, m.b) for m in maps]):
+    return {"u": names[:, None, None], "v": names[None, :, None], "η": eta[None, None, :]}
+
+
+def test_the_premises_at_every_value_of_a_small_format() -> None:
+    """Whatever the premises of the rule say is true of every u, v, η of float8_e4m3, without a solver."""
+    claim, values = steering_claim(context(float8_e4m3)), grid()
+    for part in witness_claims(claim, cases_of(float8_e4m3)):
         assert evaluate_arrays(part.condition, values).all()
-    asked_for = np.broadcast_to(evaluate_arrays(asked(claim), values), (256, 256, len(eta)))
+    asked_for = np.broadcast_to(evaluate_arrays(asked(claim), values), (256, 256, values["η"].size))
     pairs = sum(2 * v for v in range(1, bound(float8_e4m3).code + 1)) + bound(float8_e4m3).code  # and both zeros
     assert asked_for.any(axis=2).sum() == pairs
+
+
+def test_scaled_maps_steer_every_pair_of_a_small_format() -> None:
+    """What the rule concludes: w = 2^−e·w₀ and the b of the scaled pair do it for every normal v, by execution."""
+    fmt, ctx = float8_e4m3, context(float8_e4m3)
+    vector, cases = arithmetic(ctx, float64), cases_of(fmt)
+    low, high = run_of(fmt)
+    u = np.array([k for k in range(256) if (k & 127) <= bound(fmt).code], np.uint64)
+    x = decode(fmt, u)
+    for code in range(1, bound(fmt).code + 1):
+        v = Float(fmt, code)
+        subnormal = code < 1 << fmt.fraction_bits
+        e = 0 if subnormal else floor_log2(v.fraction)
+        v0 = exactly(fmt, v.fraction / pow2(e)).code
+        u0 = x * 2.0**-e
+        tiny = (np.abs(u0) < float(pow2(fmt.emin))) & (not subnormal)
+        scaled = encode(fmt, np.where(tiny | (np.abs(u0) >= 2), 0.0, u0))
+        for eta in range(low.code + 1, high.code):
+            values = {"u": scaled, "v": np.full_like(scaled, v0), "η": np.full_like(scaled, eta)}
+            below, here, above = (float(Float(fmt, eta + k)) for k in (-1, 0, 1))
+            done = np.zeros(len(u), bool)
+            for case in cases.subnormal if subnormal else cases.normal:
+                b = evaluate_arrays(case.b, values)
+                w = float(exactly(fmt, case.w.fraction * pow2(-e)))
+                at_u, at_v = (vector.add(vector.mul(w, t), b) for t in (x, float(v)))
+                good = ((at_u == below) & ((at_v == here) | (at_v == above))) | (
+                    (at_v == below) & ((at_u == here) | (at_u == above))
+                )
+                where = np.broadcast_to(evaluate_arrays(case.where, values), u.shape)
+                done |= where & good
+            wanted = (x < float(v)) & (x >= -float(v))
+            assert done[wanted].all()
 
 
 def codes(fmt: Format) -> st.SearchStrategy[tuple[int, int, int]]:
@@ -51,17 +100,17 @@ def codes(fmt: Format) -> st.SearchStrategy[tuple[int, int, int]]:
 
 @pytest.mark.parametrize("fmt", [float32, float64], ids=str)
 def test_samples_of_large_formats(fmt: Format) -> None:
-    claim, maps = steering_claim(context(fmt)), separating_maps(fmt)
-    *parts, complete = witness_claims(claim, [(m.where, m.w, m.b) for m in maps])
+    claim, cases = steering_claim(context(fmt)), cases_of(fmt)
+    *parts, complete, tiny = witness_claims(claim, cases)
+    every = list(zip((*cases.normal, *cases.subnormal), parts, strict=True))
 
     @given(codes(fmt))
-    @settings(max_examples=150, deadline=None)
+    @settings(max_examples=25, deadline=None)
     def check(case: tuple[int, int, int]) -> None:
         values = dict(zip(("u", "v", "η"), case))
         assert evaluate(asked(claim), values) and evaluate(complete.condition, values)
-        here = [i for i, m in enumerate(maps) if evaluate(m.where, values)]
-        assert len(here) == 1
-        assert evaluate(parts[here[0]].condition, values)
+        assert evaluate(tiny.condition, values)
+        assert all(evaluate(part.condition, values) for one, part in every if evaluate(one.where, values))
 
     check()
 
@@ -85,11 +134,17 @@ def test_steering_is_proved_and_checked_again() -> None:
     assert kernel.apply("witness functions", claim, data, premises).name == "proved"
     with pytest.raises(EvidenceError, match="the premises are not the cases"):
         kernel.apply("witness functions", claim, data, premises[:-1])
+    for name in ("normal", "subnormal"):
+        with pytest.raises(EvidenceError, match="the premises are not the cases"):
+            kernel.apply("witness functions", claim, {**data, name: data[name][1:]}, premises)
     with pytest.raises(EvidenceError, match="the premises are not the cases"):
-        kernel.apply("witness functions", claim, {"cases": data["cases"][1:]}, premises[1:])
+        kernel.apply("witness functions", claim, {**data, "lower": 1}, premises)
     wider = Steering(claim.context, claim.bound.next_up, claim.first, claim.last)
-    with pytest.raises(EvidenceError, match="the premises are not the cases"):
+    with pytest.raises(EvidenceError, match="cannot be scaled to every binade"):
         kernel.apply("witness functions", wider, data, premises)
+    narrower = Steering(claim.context, claim.bound, claim.first, claim.last.next_down)
+    with pytest.raises(EvidenceError, match="the premises are not the cases"):
+        kernel.apply("witness functions", narrower, data, premises)
     settings_ = tuple(setting(name, float8_e4m3, "finite-on-pair") for name in ("sigmoid", "relu"))
     both = AllDistinguishable(settings_)
     assert claim_from_json(both.to_json()) == both
@@ -123,7 +178,7 @@ def test_ten_ulps_leave_a_separation_point_in_reach(name: str, fmt: str) -> None
 
 def test_small_formats_are_refused() -> None:
     with pytest.raises(UsageError, match="witness functions are for IEEE formats"):
-        separating_maps(float8_e5m2)
+        normal_maps(float8_e5m2)
     fmt, ctx = float8_e4m3, context(float8_e4m3)
     one = exactly(fmt, 1)
     for build in (
@@ -166,14 +221,33 @@ def test_what_the_first_layer_does_not_see_is_lost() -> None:
     assert kernel.refute(pair_at_zero("tanh"), {"w": "0x1p+0", "b": "0x0p+0"}).name == "refuted"
 
 
-def test_terms_are_used() -> None:
-    """The cases exclude each other and cover the domain, as formulas over 8 bits."""
-    maps = separating_maps(float8_e4m3)
-    low, high = run_of(float8_e4m3)
-    names = np.arange(256, dtype=np.uint64)
-    eta = np.arange(low.code + 1, high.code, dtype=np.uint64)
-    values = {"u": names[:, None, None], "v": names[None, :, None], "η": eta[None, None, :]}
-    domain = evaluate_arrays(Inputs(float8_e4m3).domain(), values)
-    hits = sum(np.broadcast_to(evaluate_arrays(m.where, values), domain.shape).astype(int) for m in maps)
-    assert (hits[domain] == 1).all()
-    assert evaluate_arrays(any_of(*(all_of(m.where) for m in maps)), values)[domain].all()
+def test_the_cases_exclude_each_other_and_cover_the_domain() -> None:
+    """As formulas over 8 bits, for v from 1 to 2 and for subnormal v."""
+    fmt, values = float8_e4m3, grid()
+    domain = evaluate_arrays(Inputs(fmt).domain(), values)
+    field = np.broadcast_to(values["v"] >> np.uint64(fmt.fraction_bits), domain.shape)
+    for some, exponent in ((normal_maps(fmt), fmt.bias), (subnormal_maps(fmt), 0)):
+        hits = sum(np.broadcast_to(evaluate_arrays(m.where, values), domain.shape).astype(int) for m in some)
+        inside = domain & (field == exponent)
+        assert inside.any() and (hits[inside] == 1).all()
+        assert evaluate_arrays(any_of(*(m.where for m in some)), values)[inside].all()
+
+
+def test_weights_that_cannot_be_scaled_are_refused() -> None:
+    claim = steering_claim(context(float8_e4m3))
+    data = cases_of(float8_e4m3).to_json()
+    assert cases_from_json(claim, data) == cases_of(float8_e4m3)
+    where, w, b = data["normal"][0]
+    for weight, why in (("0x1p-5", "cannot be scaled"), ("0x1p+2", "cannot be scaled"), ("0x1.8p-4", "a power of two")):
+        changed = {**data, "normal": [[where, weight, b], *data["normal"][1:]]}
+        with pytest.raises(EvidenceError, match=why):
+            kernel.apply("witness functions", claim, changed)
+    stranger = term_to_json(from_bits(float8_e4m3, var("t", BitsSort(8))))
+    with pytest.raises(EvidenceError, match="in the variables"):
+        cases_from_json(claim, {**data, "normal": [[where, w, stranger]]})
+    flushed = Steering(context("float8_e4m3:flush"), claim.bound, claim.first, claim.last)
+    with pytest.raises(EvidenceError, match="gradual underflow"):
+        kernel.apply("witness functions", flushed, data)
+    one = exactly(float8_e4m3, 1)
+    with pytest.raises(EvidenceError, match="not all from 1 to 2"):
+        kernel.apply("witness functions", Steering(claim.context, one, claim.first, claim.last), data)

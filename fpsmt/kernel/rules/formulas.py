@@ -17,6 +17,7 @@ from fpsmt.functions import CorrectlyRounded
 from fpsmt.kernel.kernel import Fails, Holds, Open, Outcome, rule
 from fpsmt.kernel.trust import BALLS, VECTOR
 from fpsmt.smt import Answer, solve
+from fpsmt.smt.encoding import ENCODERS
 from fpsmt.smt.integers import integer_script
 from fpsmt.smt.processes import Attempt, Race
 from fpsmt.terms import (
@@ -130,8 +131,8 @@ def _counterexample(names: Sequence[Term], index: int) -> Json:
 def _ask(condition: Term, data: Mapping[str, Json]) -> Answer:
     """Solvers on a condition, with the effort that the data say."""
     solvers, encoder = data.get("solvers"), data.get("encoder", "auto")
-    if encoder not in ("auto", "native", "circuit"):
-        raise UsageError(f"encoder is auto, native or circuit, not {encoder!r:.100}")
+    if encoder not in ("auto", *ENCODERS):
+        raise UsageError(f"encoder is auto, {', '.join(ENCODERS)}, not {encoder!r:.100}")
     if solvers is not None and not (isinstance(solvers, list) and all(isinstance(name, str) for name in solvers)):
         raise UsageError(f"solvers are a list of names, not {solvers!r:.100}")
     return solve(

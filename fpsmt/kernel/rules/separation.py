@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
+import numpy as np
+
 from fpsmt.claims.blocks import Grid, Recipe, in_no_block, not_joined
 from fpsmt.claims.claim import Claim, Json
 from fpsmt.claims.distinguishability import Distinguishable, Inseparable, Reading, Separable, Setting, replay_maps
@@ -12,6 +14,8 @@ from fpsmt.claims.functions import ConstantOn, read_value
 from fpsmt.claims.pairs import maps_to_try, try_all
 from fpsmt.claims.partition import Pairs, Partition
 from fpsmt.claims.places import MAX_BITS
+from fpsmt.claims.plane import MOST_BITS as PLANE_BITS
+from fpsmt.claims.plane import Plane, VectorClasses
 from fpsmt.claims.vectors import DistinguishableVectors
 from fpsmt.errors import EvidenceError
 from fpsmt.floats import Float
@@ -181,3 +185,35 @@ def zero_weights_elsewhere(claim: Claim, data: Mapping[str, Json], premises: Seq
     if list(premises) != [claim.scalar]:
         raise EvidenceError("the premise is not the claim in one dimension")
     return Holds({"dimension": claim.dimension})
+
+
+@rule("maps of two coordinates exhausted")
+def plane_exhausted(claim: Claim, data: Mapping[str, Json], premises: Sequence[Claim]) -> Outcome:
+    """Runs through every admissible (w₁, w₂, b) at every vector of the box.
+
+    Vectors are together exactly when, for all w₁, w₂, their sums w₁⊗x₁ ⊕ w₂⊗x₂ have one class under the biases that are
+    admissible with w₁, w₂ (`fpsmt.claims.plane`).  Members of a class are compared with its first for all w₁, w₂.  The
+    digest of a vector is a function of its classes for all w₁, w₂ in turn, so that vectors with different digests are
+    told apart; two classes, or vectors in none, with one digest are left open.
+
+    For formats of at most 8 bits and implementations that leave no choice.
+    """
+    if not isinstance(claim, VectorClasses):
+        raise EvidenceError(f"maps of two coordinates do not speak about {claim.kind}")
+    if claim.setting.context.format.bits > PLANE_BITS:
+        return Open(f"the maps of {claim.setting.context.format} in two dimensions are too many")
+    plane = Plane.of(claim.setting)
+    digests, n = plane.digests(), len(plane.inputs)
+    place = {Float(claim.setting.context.format, int(code)).ordinal: k for k, code in enumerate(plane.inputs)}
+    first, second, own = [], [], []
+    for members in claim.classes:
+        at = [(place[x.ordinal], place[y.ordinal]) for x, y in members]
+        first += [at[0]] * (len(at) - 1)
+        second += at[1:]
+        own += [i * n + j for i, j in at[1:]]
+    if first and not plane.together(np.array(first, np.int64), np.array(second, np.int64)):
+        return Fails({})
+    left = np.delete(digests, own)
+    if len(np.unique(left)) < len(left):
+        return Fails({}) if claim.replay({}).violates else Open("two classes have one digest")
+    return Holds({"vectors": n * n, "weights": int((plane.biases >= 0).sum())}, (VECTOR, BALLS))
