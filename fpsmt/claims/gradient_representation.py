@@ -1,4 +1,4 @@
-"""A network has given values and given executed gradients (Theorem 3.1 of arXiv 2605.01702), and every table has one."""
+"""A network has given values and executed gradients (arXiv 2605.01702, Theorem 3.1); every table has a network."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from itertools import pairwise
 from typing import Literal, get_args
 
 import numpy as np
@@ -53,8 +54,8 @@ class GradientTable:
         if lost.any():
             i = int(np.argmax(lost))
             raise UsageError(
-                f"row {i}: at x = {self.points[i]} the gradient {self.gradients[i]} is asked for the loss derivative 0: "
-                "reverse mode multiplies 0 by finite numbers, which is 0"
+                f"row {i}: at x = {self.points[i]} the gradient {self.gradients[i]} is asked for with the loss "
+                "derivative 0, which reverse mode multiplies by finite numbers: only 0 can come back"
             )
 
     def __len__(self) -> int:
@@ -179,7 +180,7 @@ def _rows(network: SparseNetwork, place: int) -> list[Row]:
     layer, fmt = network.layers[place], network.format
     weights, bias = to_floats(fmt, layer.weights), to_floats(fmt, layer.bias)
     columns, starts = layer.columns.tolist(), layer.starts.tolist()
-    return [(list(zip(columns[a:b], weights[a:b])), bias[i]) for i, (a, b) in enumerate(zip(starts, starts[1:]))]
+    return [(list(zip(columns[a:b], weights[a:b])), bias[i]) for i, (a, b) in enumerate(pairwise(starts))]
 
 
 def _row(ctx: Context, terms: Sequence[tuple[int, Float]], bias: Float, below: Sequence[Float]) -> Float:

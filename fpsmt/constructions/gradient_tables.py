@@ -6,22 +6,23 @@ and L ≥ 7 for sums in every order.  For each point z, read as z or, at the pow
     layer 1   a = ReLU(x ⊖ z⁻), b = ReLU(2x ⊖ 2z), c = ReLU(z ⊖ x)
     layer 2   hat = ReLU(a ⊖ b), t = ReLU(γ ⊖ b ⊖ c), γ = z − z⁻:  both are γ at z and 0 at every other float.
               At z, b and c are flat: the gradient of t is 0; a is not: that of hat passes unchanged to x
-    layer 3   n = ReLU(w₃ ⊗ hat ⊖ w₃ ⊗ t ⊕ 1), which is 1 everywhere: the weight w₃ acts on gradients only
-              s = ReLU(t ⊗ 1/γ) = 1[x = z].  Where 1/γ is too large, from left to right, p more pairs ⊕ a_k ⊖ a_k double
-              a power of two by a tie to even; for every order there is one layer more
+    layer 3   n = ReLU(w₃ ⊗ hat ⊖ w₃ ⊗ t ⊕ 1), which is 1 everywhere: w₃ acts on gradients only
+              s = ReLU(t ⊗ 1/γ) = 1[x = z].  Where 1/γ exceeds 2^emax, fewer than p pairs ⊕ a_k ⊖ a_k follow from
+              left to right, each of which doubles a power of two by a tie to even; or there is one layer more
     layer 4   n = ReLU(w₄ ⊗ n ⊖ w₄ ⊗ 1 ⊕ 1);  gates ReLU(B ⊖ B ⊗ s), which are 0 and flat at z, and B elsewhere
     layer 5   n = ReLU(w₅ ⊗ n ⊖ w₅ ⊗ 1 ⊖ gate ⊕ β), which is β at z and 0 elsewhere;  m = ReLU(|c| ⊖ gate)
     last      Σ n ± m.
 
-At z the value is β ⊕ c = f(z), β = ω or 2ω, and the gradient ((h ⊗ w₅) ⊗ w₄) ⊗ w₃ = g: w₅ and w₄ make a power of two of h, and w₃ is
-g over it.  The value m costs no gradient, because what depends on x is flat there.  Every weight that an upstream
-gradient meets before a flat neuron is 1, so that h may be as large as Ω.
+At z the value is β ⊕ c = f(z), β = ω or 2ω, and the gradient ((h ⊗ w₅) ⊗ w₄) ⊗ w₃ = g: w₅ and w₄ make a power of two
+of h, and w₃ is g over it.  The value m has no gradient, because what depends on x is flat there.  Every weight that an
+upstream gradient meets before a flat neuron is 1, so that h may be as large as Ω.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -79,8 +80,8 @@ def targets(fmt: Format, gap: Carriers, gradient: Carriers) -> tuple[Carriers, C
 def factors(ctx: Context, upstream: Carriers, target: Carriers) -> tuple[Carriers, Carriers]:
     """(w₅, w₄) with (|h| ⊗ w₅) ⊗ w₄ = A, each at most 2^(emax − 3) and 2^emax; NaN where none was found.
 
-    With h = m·2^k, w₅ is 1 or ¾ times a power of two: m ⊗ ¾ is at most 1.5, and for a number q of such a significand the
-    floats near A / q are so dense that the products of one of them with q round to A.
+    With h = m·2^k, w₅ is 1 or ¾ times a power of two, so that the significand of q = h ⊗ w₅ is at most 1.5; and the
+    floats near A / q are then so dense that the product of one of them with q rounds to A.
     """
     fmt, vector = ctx.format, arithmetic(ctx)
     m, k = np.frexp(np.abs(upstream))
@@ -91,7 +92,7 @@ def factors(ctx: Context, upstream: Carriers, target: Carriers) -> tuple[Carrier
     middle = ordinals(fmt, vector.div(target, q))
     second = np.full(q.shape, np.nan)
     for shift in (0, -1, 1, -2, 2):
-        w = from_ordinals(fmt, middle + shift)
+        w = from_ordinals(fmt, np.clip(middle + shift, 0, fmt.largest_code))
         good = np.isnan(second) & (vector.mul(q, w) == target)
         second = np.where(good, w, second)
     allowed = (first <= float(pow2(fmt.emax - 3))) & (second <= float(pow2(fmt.emax)))
@@ -119,7 +120,7 @@ class _Rows:
     kept: NDArray[np.bool_]
 
 
-def _rows(terms: Sequence[tuple[object, object]], bias: object, size: int) -> _Rows:
+def _rows(terms: Sequence[tuple[Any, Any]], bias: Any, size: int) -> _Rows:
     """`size` rows from columns and weights, each an array or one number."""
     columns, weights, biases = np.empty((size, len(terms)), np.int64), np.empty((size, len(terms))), np.empty(size)
     for t, (column, weight) in enumerate(terms):
@@ -137,14 +138,14 @@ def _layer(parts: Sequence[_Rows]) -> Layer:
     )
 
 
-def _climb(fmt: Format, gap: Carriers) -> tuple[Carriers, NDArray[np.int64]]:
+def climb(fmt: Format, gap: Carriers) -> tuple[Carriers, NDArray[np.int64]]:
     """(C, d): C ⊗ γ = 2^−d with d as small as a weight C ≤ 2^emax allows."""
     most = float(pow2(fmt.emax))
     scale = np.minimum(1.0 / gap, most)
     return scale, -np.log2(scale * gap).astype(np.int64)
 
 
-def _ladder(fmt: Format, doublings: int) -> list[float]:
+def ladder(fmt: Format, doublings: int) -> list[float]:
     """a, −a, … that take 2^−doublings to 1 from left to right: a_k = (2^k)⁺ for k = p + 1 − doublings … p."""
     p = fmt.fraction_bits
     steps = [float(pow2(k) + pow2(k - p)) for k in range(p + 1 - doublings, p + 1)]
@@ -153,7 +154,7 @@ def _ladder(fmt: Format, doublings: int) -> list[float]:
 
 def needs_order(ctx: Context, xs: Carriers) -> bool:
     """In six layers some sum over these points has to run from left to right."""
-    return bool((_climb(ctx.format, places(ctx, xs).gap)[1] > 0).any())
+    return bool((climb(ctx.format, places(ctx, xs).gap)[1] > 0).any())
 
 
 def gradient_network(
@@ -170,7 +171,11 @@ def gradient_network(
     `Unsupported` where the format's exponents do not suffice, or where `layers` are too few.
     """
     fmt = ctx.format
-    build = _Builder(ctx, xs, values, upstream, gradients, any_order)
+    most = float(pow2(fmt.emax - 2))
+    far = np.abs(xs) > most
+    if far.any():
+        raise Unsupported(f"x = {xs[np.argmax(far)]} is outside [−M, M] with M = 2^(emax − 2) = {most:g}")
+    build = Builder(ctx, xs, values, upstream, gradients, any_order)
     least = LEAST_LAYERS + build.late
     if layers < least:
         raise Unsupported(f"{layers} layers are too few: {least} are needed")
@@ -185,7 +190,7 @@ def gradient_network(
     return SparseNetwork(ctx, 1, implementation_named("relu"), tuple(built))
 
 
-class _Builder:
+class Builder:
     """The layers; in each, first the n's of the points with a gradient, then the constant 1, then the rest."""
 
     def __init__(
@@ -198,7 +203,7 @@ class _Builder:
         any_order: bool,
     ) -> None:
         self.fmt, self.here, self.n = ctx.format, places(ctx, xs), len(xs)
-        self.scale, self.doublings = _climb(self.fmt, self.here.gap)
+        self.scale, self.doublings = climb(self.fmt, self.here.gap)
         self.most = int(self.doublings.max())
         self.late = any_order and self.most > 0  #: one more layer makes s
         self.steep = np.flatnonzero(gradients != 0.0)
@@ -207,7 +212,8 @@ class _Builder:
         target, w3 = targets(self.fmt, self.here.gap[self.steep], g)
         self.w5, self.w4 = factors(ctx, h, target)
         if np.isnan(self.w5).any():
-            raise Unsupported(f"no two weights of {self.fmt} make a power of two of {h[np.argmax(np.isnan(self.w5))]}")
+            lost = h[np.argmax(np.isnan(self.w5))]
+            raise Unsupported(f"no two weights of {self.fmt} make a power of two of {lost}")
         self.w3 = np.where((g < 0.0) != (h < 0.0), -w3, w3) * self.here.sign[self.steep]
         left = np.array(values, float) + 0.0
         self.beta, left[self.steep] = split(ctx, left[self.steep])
@@ -240,9 +246,9 @@ class _Builder:
     def third(self) -> Layer:
         """n, 1, s."""
         t = self.m + 1 + np.arange(self.n)
-        terms: list[tuple[object, object]] = [(t, self.scale)]
+        terms: list[tuple[Any, Any]] = [(t, self.scale)]
         if not self.late:
-            terms += [(self.m + 1 + self.n + k, a) for k, a in enumerate(_ladder(self.fmt, self.most))]
+            terms += [(self.m + 1 + self.n + k, a) for k, a in enumerate(ladder(self.fmt, self.most))]
         s = _rows(terms, 0.0, self.n)
         if not self.late:
             s.kept[:, 1:] = np.arange(2 * self.most) >= 2 * (self.most - self.doublings[:, None])

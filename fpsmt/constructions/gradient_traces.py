@@ -5,7 +5,7 @@ own.  At one input few differ, and only the sums that read one of those are comp
 passes where the neuron is not zero; everything else receives ±0.  Why nothing else is needed:
 
 * v ⊗ ±0 = ±0 for finite v, and z ⊕ ±0 = z for z ≠ 0 in every rounding mode, as subnormals are kept.  So a sum is that
-  of its products that are not zero, in the same order; of one or two there is one order, of three there are three trees;
+  of its products that are not zero, in the same order; one or two have one order, three have three trees;
 * ReLU(x) > 0 if and only if x > 0, and then g ⊗ ReLU′(x) = g ⊗ 1 = g; else g ⊗ 0 = ±0, g being finite;
 * a row that receives ±0 returns ±0 ⊗ w = ±0 to everything it reads, its weights being finite;
 * a neuron of the first layer reads the input once, so that it is monotone in it, because rounding is; those of the
@@ -21,6 +21,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -28,6 +29,7 @@ from numpy.typing import NDArray
 
 from fpsmt.constructions.sparse import Layer, SparseNetwork
 from fpsmt.errors import Unsupported
+from fpsmt.floats import Context
 from fpsmt.floats.compiled import add, mul, parameters
 from fpsmt.floats.machine import jit
 from fpsmt.floats.vector import Carriers
@@ -62,31 +64,46 @@ def traces(network: SparseNetwork, inputs: Carriers, upstream: Carriers, any_ord
     """
     _check_form(network)
     xs = np.ascontiguousarray(inputs, float)
-    order = np.argsort(xs, kind="stable")
-    k, layers = parameters(network.context), network.layers
-    values = _Values(network, any_order)
-    found = np.empty((MOST_PLACES * max(len(xs), layers[1].size) + 64, 3))
-    first = _first(layers[0])
-    count, status, at = _second(
-        *first, *_arrays(layers[1]), values.constant, xs[order], any_order, k, found,
-    )  # fmt: skip
+    layers, values = network.layers, _Values(network, any_order)
     output, gradient = np.full(len(xs), np.nan), np.full(len(xs), np.nan)
-    if status != OK:
-        return Traces(output, gradient, REASONS[status], int(order[at]))
-    found = found[:count]
-    point = order[found[:, 0].astype(np.int64)]
-    by_point = np.lexsort((found[:, 1], point))
-    neurons, sizes = found[by_point, 1].astype(np.int64), found[by_point, 2]
-    begin = np.searchsorted(point[by_point], np.arange(len(xs) + 1))
+    seen = second_layer(network.context, layers[0], layers[1], xs, any_order)
+    if seen.reason:
+        return Traces(output, gradient, seen.reason, seen.at)
     last = layers[-1]
     weight = np.zeros(layers[-2].size)
     weight[last.columns] = last.weights
     most = float(np.abs(last.weights).max(initial=0.0))
     status, at = _trace(
-        xs, np.ascontiguousarray(upstream, float), begin, neurons, sizes, *first, *values.arrays, weight,
-        float(last.bias[0]), most, any_order, k, output, gradient,
+        xs, np.ascontiguousarray(upstream, float), np.searchsorted(seen.point, np.arange(len(xs) + 1)), seen.neuron,
+        seen.value, *_first(layers[0]), *values.arrays, weight, float(last.bias[0]), most, any_order,
+        parameters(network.context), output, gradient,
     )  # fmt: skip
     return Traces(output, gradient, REASONS.get(status, ""), at if status else -1)
+
+
+@dataclass(frozen=True)
+class Seen:
+    """The neurons of the second layer that are not zero, constants apart: by point, then by neuron."""
+
+    point: NDArray[np.int64]
+    neuron: NDArray[np.int64]
+    value: Carriers
+    reason: str
+    at: int
+
+
+def second_layer(ctx: Context, first: Layer, second: Layer, inputs: Carriers, any_order: bool) -> Seen:
+    """At distinct inputs.  `reason` is empty, or says what is not known at input number `at`."""
+    order = np.argsort(inputs, kind="stable")
+    found = np.empty((MOST_PLACES * max(len(inputs), second.size) + 64, 3))
+    count, status, at = _second(
+        *_first(first), *_arrays(second), np.diff(second.starts) == 0, inputs[order], any_order, parameters(ctx), found
+    )  # fmt: skip
+    found = found[:count]
+    point, neuron = order[found[:, 0].astype(np.int64)], found[:, 1].astype(np.int64)
+    sorted_ = np.lexsort((neuron, point))
+    reason = REASONS.get(status, "")
+    return Seen(point[sorted_], neuron[sorted_], found[sorted_, 2], reason, int(order[at]) if reason else -1)
 
 
 def _check_form(network: SparseNetwork) -> None:
@@ -126,13 +143,13 @@ class _Values:
         columns = np.concatenate([layer.columns for layer in hidden])
         weights = np.concatenate([layer.weights for layer in hidden])
         bias = np.concatenate([layer.bias for layer in hidden])
-        readers = [_transposed(layer, before.size) for before, layer in zip(hidden, hidden[1:])]
+        readers = [_transposed(layer, before.size) for before, layer in pairwise(hidden)]
         reader_starts = np.concatenate([[0], np.cumsum([n for counts, _ in readers for n in counts])]).astype(np.int64)
         reader_rows = np.concatenate([np.zeros(0, np.int64), *(rows for _, rows in readers)])
         default = np.zeros(len(bias))
         second = hidden[0]
-        self.constant = np.diff(second.starts) == 0
-        default[: second.size][self.constant] = np.maximum(second.bias[self.constant], 0.0)
+        constant = np.diff(second.starts) == 0
+        default[: second.size][constant] = np.maximum(second.bias[constant], 0.0)
         status = _defaults(
             offsets, starts, columns, weights, bias, default, any_order, parameters(network.context)
         )
@@ -290,7 +307,7 @@ def _trace(
     columns: Any, weights: Any, bias: Any, reader_starts: Any, reader_rows: Any, default: Any, last: Any,
     last_bias: float, most: float, any_order: bool, k: Any, output: Any, gradient: Any,
 ) -> tuple[int, int]:  # fmt: skip
-    """Both passes at every input; then (status, input).  Rows are numbered through all hidden layers from the second."""
+    """Both passes at every input; then (status, input).  Rows are numbered from the second hidden layer on."""
     levels, total = len(offsets) - 1, len(bias)
     values = default.copy()
     arrived, first_arrived = np.zeros(total), np.zeros(len(w1))

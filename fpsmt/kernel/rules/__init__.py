@@ -8,6 +8,7 @@ from fpsmt.kernel.rules import (
     formulas,
     functions,
     gradient_conditions,
+    gradient_representation,
     gradients,
     predictions,
     representation,
@@ -19,5 +20,6 @@ from fpsmt.kernel.rules import (
 
 __all__ = [
     "approximation", "conditions", "contracts", "extremes", "formulas", "functions", "gradient_conditions",
-    "gradients", "predictions", "representation", "separation", "separation_points", "sums", "witness",
+    "gradient_representation", "gradients", "predictions", "representation", "separation", "separation_points", "sums",
+    "witness",
 ]  # fmt: skip

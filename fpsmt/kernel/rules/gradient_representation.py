@@ -56,9 +56,9 @@ def all_gradient_tables(claim: Claim, data: Mapping[str, Json], premises: Sequen
 
     * s = 1 for t = γ and 0 for t = 0, for every γ; gates B ⊖ B ⊗ 1 = 0, which are flat;
     * β ⊕ c = v for every v, and the neurons of β and |c| are 0 with their gates on;
-    * A ⊗ w₃ = |g| with w₃ ⊗ γ finite for every γ and g, and (|h| ⊗ w₅) ⊗ w₄ = A for every A that occurs and every h ≠ 0:
-      A depends on γ and g alone, so that these two cover all (γ, g, h).  The mode of rounding is symmetric, so that
-      signs go with the products, and a gradient passes the layers 2 and 1 by the weights 1 and ±1, unchanged.
+    * A ⊗ w₃ = |g| with w₃ ⊗ γ finite for every γ and g, and (|h| ⊗ w₅) ⊗ w₄ = A for every A that occurs and every
+      h ≠ 0: A depends on γ and g alone, so that these two cover all (γ, g, h).  The mode of rounding is symmetric, so
+      that signs go with the products, and a gradient passes the layers 2 and 1 by the weights 1 and ±1, unchanged.
 
     Backwards at x: the other things that a gradient meets are constants, which pass nothing on, and flat neurons: c, b,
     gates.  It reaches these by weights of size 1, or multiplied by what also reaches an n; so it is finite there, and
