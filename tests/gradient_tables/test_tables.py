@@ -22,12 +22,11 @@ from fpsmt.floats import (
     equal,
     float8_e3m4,
     float8_e4m3,
-    float8_e4m3fn,
     float8_e5m2,
     float16,
     float32,
 )
-from fpsmt.floats.vector import Carriers, to_carrier, to_floats, values
+from fpsmt.floats.vector import Carriers, arithmetic, from_ordinals, to_floats, values
 from fpsmt.functions import implementation_named
 from fpsmt.networks import ANY, Affine, Execution, Network, gradient, run
 from fpsmt.networks.orders import LEFT_TO_RIGHT
@@ -37,10 +36,18 @@ LEFT = Execution(LEFT_TO_RIGHT)
 
 
 def random_table(fmt: Format, points: Carriers, seed: int) -> GradientTable:
-    rng, numbers = np.random.default_rng(seed), values(fmt, finite=True)
+    rng = np.random.default_rng(seed)
+    numbers = some_numbers(fmt, rng)
     f, h, g = (rng.choice(numbers, len(points)) for _ in range(3))
     zeros = rng.random((2, len(points))) < 0.1
     return GradientTable(fmt, points, np.where(zeros[0], 0, f), h, np.where(zeros[1] | (h == 0), 0, g))
+
+
+def some_numbers(fmt: Format, rng: np.random.Generator) -> Carriers:
+    """All floats of a format of at most 16 bits, else many."""
+    if fmt.bits <= 16:
+        return values(fmt, finite=True)
+    return from_ordinals(fmt, rng.integers(-fmt.largest_code, fmt.largest_code + 1, 20000))
 
 
 def network_of(table: GradientTable, layers: int, any_order: bool) -> SparseNetwork:
@@ -60,10 +67,10 @@ def test_whole_domains(fmt: Format, seed: int) -> None:
 @pytest.mark.parametrize("fmt", [*EIGHT_BITS, float16, bfloat16, float32], ids=str)
 def test_the_interpreter_agrees(fmt: Format) -> None:
     """At the table's points, their neighbours and 0, in both passes from left to right; elsewhere 0 and 0."""
-    most = int(domain_places(fmt))
+    most = (fmt.emax - 2 + fmt.bias) << fmt.fraction_bits
     rng = Random(str(fmt))
     some = sorted({rng.randrange(-most, most + 1) for _ in range(5)} | {-most, most, 0, -1, 1})
-    points = np.array([float(x) for x in map(lambda n: _float(fmt, n), some)])
+    points = from_ordinals(fmt, some)
     table = random_table(fmt, points, 7)
     sparse = network_of(table, 6, False)
     net = sparse.materialised()
@@ -75,28 +82,18 @@ def test_the_interpreter_agrees(fmt: Format) -> None:
         back = gradient(trace, [h], LEFT).gradient[0]
         assert float(trace.output[0]) == table.values[i] and float(back) == table.gradients[i]
         assert run_both(sparse, x, h) == (trace.output[0], back)
-    near = np.array([float(_float(fmt, n + d)) for n in some for d in (-1, 1) if n + d not in some and abs(n + d) < most])
+    near = from_ordinals(fmt, sorted({n + d for n in some for d in (-1, 1) if abs(n + d) < most} - set(some)))
     ones = np.ones(len(near))
     away = traces(sparse, near, ones, False)
     assert not away.reason and not away.output.any() and not away.gradient.any()
 
 
-def domain_places(fmt: Format) -> int:
-    return (fmt.emax - 2 + fmt.bias) << fmt.fraction_bits
-
-
-def _float(fmt: Format, n: int) -> float:
-    from fpsmt.floats import from_ordinal
-
-    return float(from_ordinal(fmt, n))
-
-
 def test_random_orders_of_both_passes() -> None:
     fmt, rng = float8_e4m3, Random(3)
-    table = random_table(fmt, domain(fmt)[::16], 5)
+    table = random_table(fmt, domain(fmt)[::24], 5)
     net = network_of(table, 7, True).materialised()
     ctx_any = Execution(ANY)
-    for _ in range(3):
+    for _ in range(2):
         forward, backward = random_schedules(net, rng)
         for i, x in enumerate(to_floats(fmt, table.points)):
             trace = run(net, [x], ctx_any, forward)
@@ -124,7 +121,7 @@ def random_schedules(net: Network, rng: Random):  # type: ignore[no-untyped-def]
 
 def random_network(fmt: Format, rng: np.random.Generator) -> SparseNetwork:
     """Small, with many terms: what the traces claim to know of it has to be true."""
-    numbers = to_carrier(to_floats(fmt, values(fmt, finite=True)))
+    numbers = values(fmt, finite=True)
     numbers = numbers[(np.abs(numbers) > 0.05) & (np.abs(numbers) < 9)]
     sizes = [*rng.integers(2, 6, rng.integers(2, 5)).tolist(), 1]
     layers, below = [], 1
@@ -140,10 +137,9 @@ def random_network(fmt: Format, rng: np.random.Generator) -> SparseNetwork:
 
 def test_traces_of_random_networks() -> None:
     fmt = float8_e4m3
-    xs = np.linspace(-1, 1, 9).round(1) * 4
-    xs = np.unique(np.array([float(x) for x in to_floats(fmt, values(fmt, finite=True))]))[20:-20:9]
+    xs = np.unique(values(fmt, finite=True))[20:-20:23]
     known = alive = 0
-    for seed in range(250):
+    for seed in range(60):
         rng = np.random.default_rng(seed)
         network = random_network(fmt, rng)
         ys = rng.choice(xs, len(xs))
@@ -166,17 +162,15 @@ def test_traces_of_random_networks() -> None:
                 if not any_order:
                     output, slope = run_both(network, x, y)
                     assert equal(output, trace.output[0]) and equal(slope, back)
-    assert known > 500 and alive > 50
+    assert known > 100 and alive > 10
 
 
 @pytest.mark.parametrize("fmt", [*EIGHT_BITS, float16, bfloat16, float32], ids=str)
 def test_numbers(fmt: Format) -> None:
     ctx, rng = context(fmt), np.random.default_rng(1)
-    numbers = values(fmt, finite=True) if fmt.bits <= 16 else random_floats(fmt, rng)
+    numbers = some_numbers(fmt, rng)
     numbers = numbers[numbers != 0]
     beta, c = split(ctx, numbers)
-    from fpsmt.floats.vector import arithmetic
-
     vector = arithmetic(ctx)
     assert (vector.add(beta, c) == numbers).all() and (beta <= 2 * float(fmt.smallest)).all()
     for gap in (float(fmt.smallest), 1.0, 2.0 ** (fmt.emax - 3 - fmt.fraction_bits)):
@@ -184,12 +178,6 @@ def test_numbers(fmt: Format) -> None:
         assert (vector.mul(target, w3) == np.abs(numbers)).all() and np.isfinite(vector.mul(w3, gap)).all()
         w5, w4 = factors(ctx, numbers, np.full(len(numbers), max(gap, 1.0)))
         assert (vector.mul(vector.mul(np.abs(numbers), w5), w4) == max(gap, 1.0)).all()
-
-
-def random_floats(fmt: Format, rng: np.random.Generator) -> Carriers:
-    from fpsmt.floats.vector import from_ordinals
-
-    return from_ordinals(fmt, rng.integers(-fmt.largest_code, fmt.largest_code + 1, 20000))
 
 
 @pytest.mark.parametrize("fmt", EIGHT_BITS, ids=str)
@@ -203,9 +191,9 @@ def test_every_table() -> None:
         verdict = decide(AllGradientTables(context("float8_e5m2"), layers, sums))
         assert verdict.name == "proved"
         assert decide(AllGradientTables(context("float8_e5m2"), layers - 1, sums)).name == "unknown"
-    assert decide(AllGradientTables(context("float8_e4m3fn"), 6, "left-to-right")).name == "proved"
+    assert decide(AllGradientTables(context("float8_e4m3fn:nan"), 6, "left-to-right")).name == "proved"
     assert "indicator" in decide(AllGradientTables(context(float8_e3m4), 6, "left-to-right")).reason
-    assert decide(AllGradientTables(context("float8_e5m2", "rtz"), 6, "left-to-right")).name == "unknown"
+    assert decide(AllGradientTables(context("float8_e5m2:rtz"), 6, "left-to-right")).name == "unknown"
 
 
 def test_six_layers_do_for_every_order_away_from_zero() -> None:
@@ -214,4 +202,3 @@ def test_six_layers_do_for_every_order_away_from_zero() -> None:
     found = represent_gradients(context("float16"), table)
     assert found.network is not None and found.verdict is not None
     assert len(found.network.layers) == 6 and found.verdict.name == "proved"
-    assert float8_e4m3fn.largest == 448
