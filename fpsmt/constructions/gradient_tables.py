@@ -120,7 +120,7 @@ class _Rows:
     kept: NDArray[np.bool_]
 
 
-def _rows(terms: Sequence[tuple[Any, Any]], bias: Any, size: int) -> _Rows:
+def rows_of(terms: Sequence[tuple[Any, Any]], bias: Any, size: int) -> _Rows:
     """`size` rows from columns and weights, each an array or one number."""
     columns, weights, biases = np.empty((size, len(terms)), np.int64), np.empty((size, len(terms))), np.empty(size)
     for t, (column, weight) in enumerate(terms):
@@ -129,7 +129,7 @@ def _rows(terms: Sequence[tuple[Any, Any]], bias: Any, size: int) -> _Rows:
     return _Rows(columns, weights, biases, np.ones(columns.shape, bool))
 
 
-def _layer(parts: Sequence[_Rows]) -> Layer:
+def layer_of(parts: Sequence[_Rows]) -> Layer:
     return Layer(
         np.concatenate([[0], np.cumsum(np.concatenate([p.kept.sum(axis=1) for p in parts]))]),
         np.concatenate([p.columns[p.kept] for p in parts]),
@@ -185,7 +185,7 @@ def gradient_network(
     built += [build.gates(), build.ends()]
     while len(built) < layers - 1:
         size = built[-1].size
-        built.append(_layer([_rows([(np.arange(size), 1.0)], 0.0, size)]))
+        built.append(layer_of([rows_of([(np.arange(size), 1.0)], 0.0, size)]))
     built.append(build.last())
     return SparseNetwork(ctx, 1, implementation_named("relu"), tuple(built))
 
@@ -227,20 +227,20 @@ class Builder:
     def first(self) -> Layer:
         """a for the points with a gradient, then b and c for all."""
         s, z = self.here.sign, self.here.z
-        return _layer([
-            _rows([(0, s[self.steep])], -self.here.below[self.steep], self.m),
-            _rows([(0, 2.0 * s)], -2.0 * z, self.n),
-            _rows([(0, -s)], z, self.n),
+        return layer_of([
+            rows_of([(0, s[self.steep])], -self.here.below[self.steep], self.m),
+            rows_of([(0, 2.0 * s)], -2.0 * z, self.n),
+            rows_of([(0, -s)], z, self.n),
         ])  # fmt: skip
 
     def second(self) -> Layer:
         """hat, 1, t, and as many more constants as the longest ladder has steps: no sum reads one twice."""
         b = self.m + np.arange(self.n)
-        return _layer([
-            _rows([(self.ns, 1.0), (b[self.steep], -1.0)], 0.0, self.m),
-            _rows([], 1.0, 1),
-            _rows([(b, -1.0), (b + self.n, -1.0)], self.here.gap, self.n),
-            _rows([], 1.0, 0 if self.late else 2 * self.most),
+        return layer_of([
+            rows_of([(self.ns, 1.0), (b[self.steep], -1.0)], 0.0, self.m),
+            rows_of([], 1.0, 1),
+            rows_of([(b, -1.0), (b + self.n, -1.0)], self.here.gap, self.n),
+            rows_of([], 1.0, 0 if self.late else 2 * self.most),
         ])  # fmt: skip
 
     def third(self) -> Layer:
@@ -249,34 +249,34 @@ class Builder:
         terms: list[tuple[Any, Any]] = [(t, self.scale)]
         if not self.late:
             terms += [(self.m + 1 + self.n + k, a) for k, a in enumerate(ladder(self.fmt, self.most))]
-        s = _rows(terms, 0.0, self.n)
+        s = rows_of(terms, 0.0, self.n)
         if not self.late:
             s.kept[:, 1:] = np.arange(2 * self.most) >= 2 * (self.most - self.doublings[:, None])
-        return _layer([_rows([(self.ns, self.w3), (t[self.steep], -self.w3)], 1.0, self.m), _rows([], 1.0, 1), s])
+        return layer_of([rows_of([(self.ns, self.w3), (t[self.steep], -self.w3)], 1.0, self.m), rows_of([], 1.0, 1), s])
 
     def fourth(self) -> Layer:
         """The same, where s is 2^−d until here."""
         s = self.m + 1 + np.arange(self.n)
-        return _layer([
-            _rows([(self.ns, 1.0)], 0.0, self.m), _rows([], 1.0, 1), _rows([(s, np.exp2(self.doublings))], 0.0, self.n)
+        return layer_of([
+            rows_of([(self.ns, 1.0)], 0.0, self.m), rows_of([], 1.0, 1), rows_of([(s, np.exp2(self.doublings))], 0.0, self.n)
         ])  # fmt: skip
 
     def gates(self) -> Layer:
         """n, 1, and the gates of the n's and of the m's."""
         s, strong, most = self.m + 1 + np.arange(self.n), float(pow2(self.fmt.emax - 1)), float(self.fmt.largest)
-        return _layer([
-            _rows([(self.ns, self.w4), (self.m, -self.w4)], 1.0, self.m),
-            _rows([], 1.0, 1),
-            _rows([(s[self.steep], -strong)], strong, self.m),
-            _rows([(s[self.level], -most)], most, len(self.level)),
+        return layer_of([
+            rows_of([(self.ns, self.w4), (self.m, -self.w4)], 1.0, self.m),
+            rows_of([], 1.0, 1),
+            rows_of([(s[self.steep], -strong)], strong, self.m),
+            rows_of([(s[self.level], -most)], most, len(self.level)),
         ])  # fmt: skip
 
     def ends(self) -> Layer:
         """n and m; if there are none, a zero."""
         gate = self.m + 1 + np.arange(self.m + len(self.level))
-        n = _rows([(self.ns, self.w5), (self.m, -self.w5), (gate[: self.m], -1.0)], self.beta, self.m)
-        m = _rows([(gate[self.m :], -1.0)], np.abs(self.left), len(self.level))
-        return _layer([n, m] if len(gate) else [_rows([], 0.0, 1)])
+        n = rows_of([(self.ns, self.w5), (self.m, -self.w5), (gate[: self.m], -1.0)], self.beta, self.m)
+        m = rows_of([(gate[self.m :], -1.0)], np.abs(self.left), len(self.level))
+        return layer_of([n, m] if len(gate) else [rows_of([], 0.0, 1)])
 
     def last(self) -> Layer:
         weights = np.concatenate([np.ones(self.m), np.sign(self.left)])

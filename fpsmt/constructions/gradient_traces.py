@@ -47,7 +47,7 @@ REASONS = {
 
 @dataclass(frozen=True)
 class Traces:
-    """Output and gradient by input; `reason` is empty, or says what is not known at input number `at`."""
+    """Output by input, and gradient in the shape of the loss derivatives; `reason` is empty, or says what is not known at input number `at`."""
 
     output: Carriers
     gradient: Carriers
@@ -56,7 +56,7 @@ class Traces:
 
 
 def traces(network: SparseNetwork, inputs: Carriers, upstream: Carriers, any_order: bool) -> Traces:
-    """N(x) and D^AD of N at x for the loss derivative y, for each (x, y) of two arrays.
+    """N(x), and D^AD of N at x for the loss derivatives y of the same row of `upstream` (one, or a row of several).
 
     The sums of both passes run from left to right, or with `any_order` each in an order of its own (the results are
     then those of all orders).  `Unsupported` for networks of another form: ReLU correctly rounded, one input, one
@@ -65,20 +65,20 @@ def traces(network: SparseNetwork, inputs: Carriers, upstream: Carriers, any_ord
     _check_form(network)
     xs = np.ascontiguousarray(inputs, float)
     layers, values = network.layers, _Values(network, any_order)
-    output, gradient = np.full(len(xs), np.nan), np.full(len(xs), np.nan)
+    several = np.ascontiguousarray(np.reshape(upstream, (len(xs), -1)), float)
+    output, gradient = np.full(len(xs), np.nan), np.full(several.shape, np.nan)
     seen = second_layer(network.context, layers[0], layers[1], xs, any_order)
     if seen.reason:
-        return Traces(output, gradient, seen.reason, seen.at)
+        return Traces(output, gradient.reshape(np.shape(upstream)), seen.reason, seen.at)
     last = layers[-1]
     weight = np.zeros(layers[-2].size)
     weight[last.columns] = last.weights
     most = float(np.abs(last.weights).max(initial=0.0))
     status, at = _trace(
-        xs, np.ascontiguousarray(upstream, float), np.searchsorted(seen.point, np.arange(len(xs) + 1)), seen.neuron,
-        seen.value, *_first(layers[0]), *values.arrays, weight, float(last.bias[0]), most, any_order,
+        xs, several, np.searchsorted(seen.point, np.arange(len(xs) + 1)), seen.neuron, seen.value, *_first(layers[0]), *values.arrays, weight, float(last.bias[0]), most, any_order,
         parameters(network.context), output, gradient,
     )  # fmt: skip
-    return Traces(output, gradient, REASONS.get(status, ""), at if status else -1)
+    return Traces(output, gradient.reshape(np.shape(upstream)), REASONS.get(status, ""), at if status else -1)
 
 
 @dataclass(frozen=True)
@@ -155,9 +155,8 @@ class _Values:
         )
         if status != OK:
             raise Unsupported(f"{REASONS[status]}, where every neuron of the second layer has its default")
-        if (default[offsets[-2] :] != 0.0).any():
-            raise Unsupported("a neuron of the last hidden layer is not zero nearly everywhere")
-        self.arrays = (offsets, starts, columns, weights, bias, reader_starts, reader_rows, default)
+        kept = offsets[-2] + np.flatnonzero(default[offsets[-2] :])
+        self.arrays = (offsets, starts, columns, weights, bias, reader_starts, reader_rows, default, kept)
 
 
 def _transposed(layer: Layer, size: int) -> tuple[Sequence[int], NDArray[np.int64]]:
@@ -302,23 +301,99 @@ def _sort(rows: Any, count: int) -> None:
 
 
 @jit
+def _merged(rows: Any, kept: Any, seen: Any, mark: int) -> Any:
+    """The rows and those of `kept` that `seen` does not mark, ascending; both ascend."""
+    if len(kept) == 0:
+        return rows.copy()
+    out = np.empty(len(rows) + len(kept), np.int64)
+    count = i = 0
+    for row in kept:
+        while i < len(rows) and rows[i] < row:
+            out[count] = rows[i]
+            count, i = count + 1, i + 1
+        if seen[row] != mark:
+            out[count] = row
+            count += 1
+    while i < len(rows):
+        out[count] = rows[i]
+        count, i = count + 1, i + 1
+    return out[:count]
+
+
+@jit
+def _backward(
+    x: float, y: float, top: Any, values: Any, w1: Any, b1: Any, offsets: Any, starts: Any, columns: Any, weights: Any,
+    last: Any, most: float, any_order: bool, k: Any, room: Any, first_room: Any, rows: Any, below: Any,
+) -> tuple[float, int]:  # fmt: skip
+    """D^AD at x for y, and a status.  `room` and `first_room` hold gradients that arrive, and how many did (0 between
+    calls); `rows` lists the neurons of a layer whose gradient is not zero."""
+    levels, status, count = len(offsets) - 1, 0, 0
+    if not _finite(mul(y, most, k)):
+        status = 1
+    for row in top:
+        g = mul(y, last[row - offsets[levels - 1]], k)
+        if values[row] > 0.0 and g != 0.0:
+            room[row, 0] = g
+            rows[count] = row
+            count += 1
+    for level in range(levels - 1, -1, -1):
+        reached, lowest = 0, level == 0
+        base = 0 if lowest else offsets[level - 1]
+        into = first_room if lowest else room
+        _sort(rows, count)
+        for i in range(count):
+            row = rows[i]
+            for t in range(starts[row], starts[row + 1]):
+                p = mul(room[row, 0], weights[t], k)
+                if p == 0.0:
+                    continue
+                c = base + columns[t]
+                if into[c, 1] == 0.0:
+                    below[reached] = c
+                    reached += 1
+                    into[c, 0] = 0.0
+                into[c, 1] += 1.0
+                into[c, 0] = _plus(into[c, 0], p, k)
+                if not (_finite(p) and _finite(into[c, 0])):
+                    status = 1
+                if any_order and into[c, 1] > 2.0:
+                    status = 2
+        count = 0
+        for i in range(reached):
+            c = below[i]
+            into[c, 1] = 0.0
+            if lowest:
+                active = w1[c] != 0.0 and _affine(w1[c], x, b1[c], k) > 0.0
+            else:
+                active = values[c] > 0.0
+            if active and into[c, 0] != 0.0:
+                rows[count] = c
+                count += 1
+    _sort(rows, count)
+    result, products = 0.0, 0
+    for i in range(count):
+        p = mul(first_room[rows[i], 0], w1[rows[i]], k)
+        products += p != 0.0
+        result = _plus(result, p, k)
+        if not (_finite(p) and _finite(result)):
+            status = 1
+    return result, 2 if any_order and products > 2 and status == 0 else status
+
+
+@jit
 def _trace(
     xs: Any, upstream: Any, begin: Any, neurons: Any, sizes: Any, w1: Any, b1: Any, offsets: Any, starts: Any,
-    columns: Any, weights: Any, bias: Any, reader_starts: Any, reader_rows: Any, default: Any, last: Any,
+    columns: Any, weights: Any, bias: Any, reader_starts: Any, reader_rows: Any, default: Any, kept: Any, last: Any,
     last_bias: float, most: float, any_order: bool, k: Any, output: Any, gradient: Any,
 ) -> tuple[int, int]:  # fmt: skip
     """Both passes at every input; then (status, input).  Rows are numbered from the second hidden layer on."""
-    levels, total = len(offsets) - 1, len(bias)
-    values = default.copy()
-    arrived, first_arrived = np.zeros(total), np.zeros(len(w1))
-    times, first_times = np.zeros(total, np.int64), np.zeros(len(w1), np.int64)
-    seen = np.full(total, -1)
+    levels, total, n = len(offsets) - 1, len(bias), len(xs)
+    values, seen = default.copy(), np.full(total, -1)
+    room, first_room = np.zeros((total, 2)), np.zeros((len(w1), 2))
     changed, ends = np.empty(total, np.int64), np.empty(levels + 1, np.int64)
-    most_rows = max(total, len(w1))
-    rows, below = np.empty(most_rows, np.int64), np.empty(most_rows, np.int64)
-    status, at = 0, -1
-    for x in range(len(xs)):
-        # forward: `changed` lists the rows that differ from their defaults, layer by layer
+    rows, below = np.empty(max(total, len(w1)), np.int64), np.empty(max(total, len(w1)), np.int64)
+    for x in range(n):
+        # `changed` lists the rows that differ from their defaults, layer by layer
         count = 0
         for i in range(begin[x], begin[x + 1]):
             values[neurons[i]] = sizes[i]
@@ -337,86 +412,41 @@ def _trace(
                         reading += 1
             for i in range(reading):
                 row = rows[i]
-                value, said = _sum(row, starts, columns, weights, bias, offsets[level - 1], values, any_order, k)
-                if said != 0:
-                    return said, x
+                value, status = _sum(row, starts, columns, weights, bias, offsets[level - 1], values, any_order, k)
+                if status != 0:
+                    return status, x
                 if value != default[row]:
                     values[row] = value
                     changed[count] = row
                     count += 1
             ends[level + 1] = count
-        # the last layer: its neurons are zero by default
-        top = changed[ends[levels - 1] : ends[levels]]
-        _sort(top, len(top))
+        # the last layer reads the neurons that are not zero: those that changed, and `kept`, which are not by default
+        reading = 0
+        for i in range(ends[levels - 1], ends[levels]):
+            rows[reading] = changed[i]
+            reading += 1
+            seen[changed[i]] = n + x
+        _sort(rows, reading)
+        top = _merged(rows[:reading], kept, seen, n + x)
         result, products = 0.0, 0
         for row in top:
             p = mul(last[row - offsets[levels - 1]], values[row], k)
             products += p != 0.0
             result = _plus(result, p, k)
             if not (_finite(p) and _finite(result)):
-                status = 1
-        result = _plus(result, last_bias, k)
-        output[x] = result
+                return 1, x
+        output[x] = _plus(result, last_bias, k)
+        if not _finite(output[x]):
+            return 1, x
         if any_order and products > 2:
-            status = 2
-        # backward: `rows` are those of a layer with a gradient that is not zero, which `arrived` holds
-        y = upstream[x]
-        if not (_finite(result) and _finite(mul(y, most, k))):
-            status = 1
-        count = 0
-        for row in top:
-            g = mul(y, last[row - offsets[levels - 1]], k)
-            if values[row] > 0.0 and g != 0.0:
-                arrived[row] = g
-                rows[count] = row
-                count += 1
-        for level in range(levels - 1, -1, -1):
-            reached = 0
-            lowest = level == 0
-            base = 0 if lowest else offsets[level - 1]
-            into, often = (first_arrived, first_times) if lowest else (arrived, times)
-            _sort(rows, count)
-            for i in range(count):
-                row = rows[i]
-                for t in range(starts[row], starts[row + 1]):
-                    p = mul(arrived[row], weights[t], k)
-                    if p == 0.0:
-                        continue
-                    c = base + columns[t]
-                    if often[c] == 0:
-                        below[reached] = c
-                        reached += 1
-                        into[c] = 0.0
-                    often[c] += 1
-                    into[c] = _plus(into[c], p, k)
-                    if not (_finite(p) and _finite(into[c])):
-                        status = 1
-                    if any_order and often[c] > 2:
-                        status = 2
-            count = 0
-            for i in range(reached):
-                c = below[i]
-                often[c] = 0
-                if lowest:
-                    active = _affine(w1[c], xs[x], b1[c], k) > 0.0 and w1[c] != 0.0
-                else:
-                    active = values[c] > 0.0
-                if active and into[c] != 0.0:
-                    rows[count] = c
-                    count += 1
-        _sort(rows, count)
-        result, products = 0.0, 0
-        for i in range(count):
-            p = mul(first_arrived[rows[i]], w1[rows[i]], k)
-            products += p != 0.0
-            result = _plus(result, p, k)
-            if not (_finite(p) and _finite(result)):
-                status = 1
-        if any_order and products > 2:
-            status = 2
-        gradient[x] = result
-        if status != 0:
-            return status, x
+            return 2, x
+        for c in range(upstream.shape[1]):
+            gradient[x, c], status = _backward(
+                xs[x], upstream[x, c], top, values, w1, b1, offsets, starts, columns, weights, last, most, any_order, k,
+                room, first_room, rows, below,
+            )  # fmt: skip
+            if status != 0:
+                return status, x
         for i in range(ends[levels]):
             values[changed[i]] = default[changed[i]]
-    return 0, at
+    return 0, -1
