@@ -9,6 +9,11 @@ from fpsmt.claims.extremes import SumExtremes, SumWithin
 from fpsmt.claims.formulas import ForAll
 from fpsmt.claims.functions import ConstantOn
 from fpsmt.claims.gradient_conditions import GradientCondition2, GradientCondition3
+from fpsmt.claims.gradient_functions import (
+    AllGradientFunctions,
+    GradientFunctions,
+    RepresentsGradientFunctions,
+)
 from fpsmt.claims.gradient_representation import AllGradientTables, GradientTable, RepresentsGradients
 from fpsmt.claims.gradients import GradientInvariant, GradientOutcomes, GradientProblem, gradient_formula
 from fpsmt.claims.interval_condition import IntervalCondition
@@ -21,12 +26,12 @@ from fpsmt.claims.sums import SumInvariant, SumOutcomes
 from fpsmt.claims.vectors import DistinguishableVectors
 
 __all__ = [
-    "PROOFS", "SPECS", "AllDistinguishable", "AllGradientTables", "AllowedOutput", "AlwaysSeparates", "BestError",
-    "Case", "Claim", "Compliant", "Condition", "ConstantOn", "Distinguishable", "DistinguishableVectors", "ForAll",
-    "GradientCondition2", "GradientCondition3", "GradientInvariant", "GradientOutcomes", "GradientProblem",
-    "GradientTable", "Inseparable", "IntervalCondition", "MeetsContract", "Obligation", "PartFails",
-    "PredictionInvariant", "Reading", "Replay", "Represents", "RepresentsGradients", "Run", "SameOutput", "Separable",
-    "SeparationCount", "SeparationPoints", "Setting", "Spec", "Steering", "SumExtremes", "SumInvariant", "SumOutcomes",
-    "SumWithin", "SupNorm", "Values", "Windows", "cases", "claim_from_json", "default_windows", "gradient_formula",
-    "proof", "spec",
+    "PROOFS", "SPECS", "AllDistinguishable", "AllGradientFunctions", "AllGradientTables", "AllowedOutput",
+    "AlwaysSeparates", "BestError", "Case", "Claim", "Compliant", "Condition", "ConstantOn", "Distinguishable",
+    "DistinguishableVectors", "ForAll", "GradientCondition2", "GradientCondition3", "GradientFunctions",
+    "GradientInvariant", "GradientOutcomes", "GradientProblem", "GradientTable", "Inseparable", "IntervalCondition",
+    "MeetsContract", "Obligation", "PartFails", "PredictionInvariant", "Reading", "Replay", "Represents",
+    "RepresentsGradientFunctions", "RepresentsGradients", "Run", "SameOutput", "Separable", "SeparationCount",
+    "SeparationPoints", "Setting", "Spec", "Steering", "SumExtremes", "SumInvariant", "SumOutcomes", "SumWithin",
+    "SupNorm", "Values", "Windows", "cases", "claim_from_json", "default_windows", "gradient_formula", "proof", "spec",
 ]  # fmt: skip

@@ -9,6 +9,7 @@ from collections.abc import Iterator
 
 import numpy as np
 
+from fpsmt.constructions.gradient_functions import LAYERS, circuit, lowest_weights, positive, run_circuit, scales
 from fpsmt.constructions.gradient_tables import LEAST_LAYERS, Builder, climb, domain, factors, ladder, split, targets
 from fpsmt.constructions.gradient_traces import second_layer
 from fpsmt.floats import Context, pow2
@@ -97,6 +98,46 @@ class Cells:
             good = (w5 <= self.gate / 4) & np.isfinite(w4) & (vector.mul(middle, w4) == target)
             if where := _where(h, good & np.isfinite(middle)):
                 return f"A = {target}, {where}"
+        return ""
+
+
+class Circuits(Cells):
+    """The facts about `gradient_functions`: what the first layers and the values share with the networks of tables."""
+
+    def __init__(self, ctx: Context) -> None:
+        super().__init__(ctx, any_order=False)
+        self.layers = LAYERS
+
+    def checks(self) -> Iterator[tuple[str, str]]:
+        yield "the first two layers", self.detectors()
+        yield "the indicator", self.indicator()
+        yield "values", self.values()
+        yield "gradients as a weight times a number of a circuit", self.weights()
+        for place in range(1, self.ctx.format.largest_code + 1):
+            yield "the circuits", self.circuit(place)
+
+    def weights(self) -> str:
+        vector, g, numbers = self.vector, self.numbers, np.array(scales(self.ctx.format))
+        for gap in self.gaps:
+            which, w = lowest_weights(self.ctx.format, np.full(g.shape, gap), g)
+            good = np.isfinite(vector.mul(w, gap)) & (vector.mul(numbers[which], w) == np.abs(g)) & np.isfinite(w)
+            if where := _where(g, good):
+                return f"gap {gap}, {where}"
+        return ""
+
+    def circuit(self, place: int) -> str:
+        """At every y > 0: finite on every level, and in the end A at y₀ and 0 elsewhere; loss derivatives times ≤ 1."""
+        y = positive(self.ctx.format)
+        levels = circuit(self.ctx, place)
+        wanted = np.zeros((2, len(y)))
+        wanted[:, place - 1] = scales(self.ctx.format)
+        found = run_circuit(self.ctx, levels, y)
+        weights = [[w for node in level for _, w in node] for level in levels]
+        good = all(np.isfinite(w).all() for w in weights) and np.abs(weights[0]).max() <= 1.0
+        for level in found:
+            good = good and bool(np.isfinite(level).all())
+        if not (good and len(found) == LAYERS - 3 and (found[-1] == wanted).all()):
+            return f"at y₀ = {y[place - 1]}"
         return ""
 
 

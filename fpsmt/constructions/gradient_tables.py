@@ -258,7 +258,9 @@ class Builder:
         """The same, where s is 2^−d until here."""
         s = self.m + 1 + np.arange(self.n)
         return layer_of([
-            rows_of([(self.ns, 1.0)], 0.0, self.m), rows_of([], 1.0, 1), rows_of([(s, np.exp2(self.doublings))], 0.0, self.n)
+            rows_of([(self.ns, 1.0)], 0.0, self.m),
+            rows_of([], 1.0, 1),
+            rows_of([(s, np.exp2(self.doublings))], 0.0, self.n),
         ])  # fmt: skip
 
     def gates(self) -> Layer:

@@ -47,7 +47,10 @@ REASONS = {
 
 @dataclass(frozen=True)
 class Traces:
-    """Output by input, and gradient in the shape of the loss derivatives; `reason` is empty, or says what is not known at input number `at`."""
+    """Output by input, gradient in the shape of the loss derivatives.
+
+    `reason` is empty, or says what is not known at input number `at`.
+    """
 
     output: Carriers
     gradient: Carriers
@@ -75,8 +78,8 @@ def traces(network: SparseNetwork, inputs: Carriers, upstream: Carriers, any_ord
     weight[last.columns] = last.weights
     most = float(np.abs(last.weights).max(initial=0.0))
     status, at = _trace(
-        xs, several, np.searchsorted(seen.point, np.arange(len(xs) + 1)), seen.neuron, seen.value, *_first(layers[0]), *values.arrays, weight, float(last.bias[0]), most, any_order,
-        parameters(network.context), output, gradient,
+        xs, several, np.searchsorted(seen.point, np.arange(len(xs) + 1)), seen.neuron, seen.value, *_first(layers[0]),
+        *values.arrays, weight, float(last.bias[0]), most, any_order, parameters(network.context), output, gradient,
     )  # fmt: skip
     return Traces(output, gradient.reshape(np.shape(upstream)), REASONS.get(status, ""), at if status else -1)
 

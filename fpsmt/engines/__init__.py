@@ -8,6 +8,7 @@ from fpsmt.engines import (
     extremes,
     formulas,
     gradient_conditions,
+    gradient_functions,
     gradient_representation,
     gradients,
     predictions,
@@ -23,6 +24,6 @@ from fpsmt.engines.engine import ENGINES, Engine, Options, engine
 
 __all__ = [
     "ENGINES", "Engine", "Options", "approximation", "blocks", "conditions", "contracts", "decide", "engine",
-    "extremes", "formulas", "gradient_conditions", "gradient_representation", "gradients", "predictions",
-    "representation", "separation", "separation_points", "steering", "sums", "telling",
+    "extremes", "formulas", "gradient_conditions", "gradient_functions", "gradient_representation", "gradients",
+    "predictions", "representation", "separation", "separation_points", "steering", "sums", "telling",
 ]  # fmt: skip

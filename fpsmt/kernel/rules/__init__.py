@@ -8,6 +8,7 @@ from fpsmt.kernel.rules import (
     formulas,
     functions,
     gradient_conditions,
+    gradient_functions,
     gradient_representation,
     gradients,
     predictions,
@@ -20,6 +21,6 @@ from fpsmt.kernel.rules import (
 
 __all__ = [
     "approximation", "conditions", "contracts", "extremes", "formulas", "functions", "gradient_conditions",
-    "gradient_representation", "gradients", "predictions", "representation", "separation", "separation_points", "sums",
-    "witness",
+    "gradient_functions", "gradient_representation", "gradients", "predictions", "representation", "separation",
+    "separation_points", "sums", "witness",
 ]  # fmt: skip
