@@ -9,7 +9,7 @@ import numpy as np
 from fpsmt.claims import AllGradientFunctions, GradientFunctions, RepresentsGradientFunctions, cases, spec
 from fpsmt.constructions.gradient_functions import function_network
 from fpsmt.constructions.gradient_tables import domain
-from fpsmt.floats import Format, context, float8_e4m3, float8_e5m2, float16, ieee
+from fpsmt.floats import Format, context, float8_e4m3, float8_e5m2, ieee
 from fpsmt.floats.vector import from_ordinals
 
 SOURCE = "arXiv 2605.01702, Theorem 3.2 for ReLU and one input"
@@ -32,7 +32,6 @@ def drawn(fmt: Format) -> GradientFunctions:
     cases=[
         *cases(fmt=[float8_e5m2, float8_e4m3, ieee(4, 3)], layers=[12]),
         *cases(fmt=[float8_e5m2], layers=[77]),
-        *cases(quick=False, fmt=[float16], layers=[12]),
     ],
 )
 def theorem_3_2(fmt: Format, layers: int) -> AllGradientFunctions:
