@@ -21,6 +21,12 @@ def gradient_traces(claim: RepresentsGradients, options: Options) -> Verdict:
     return kernel.apply("traces of values and gradients", claim)
 
 
+@engine("gradient passes", RepresentsGradients)
+def gradient_passes(claim: RepresentsGradients, options: Options) -> Verdict:
+    """Every neuron at every input: any activation, small networks."""
+    return kernel.apply("both passes at every input", claim)
+
+
 @engine("gradient cells", AllGradientTables)
 def gradient_cells(claim: AllGradientTables, options: Options) -> Verdict:
     """The construction for every table at once."""

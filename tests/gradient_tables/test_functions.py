@@ -50,15 +50,14 @@ def test_circuits(fmt: Format) -> None:
         assert (found[-1] == wanted).all() and all(np.isfinite(level).all() for level in found)
 
 
-@pytest.mark.parametrize("layers", [12, 14])
-def test_the_interpreter_agrees(layers: int) -> None:
+def test_the_interpreter_agrees() -> None:
     """Circuits for ten floats, the least and the largest among them; loss derivatives of these, and others."""
     points = domain(FMT)[[0, 96, 150]]
     wanted, some = table(FMT, points), [0, 1, 2, 28, 32, 33, 64, 100, 117, 118]
     g = np.zeros_like(wanted.gradients)
     g[:, some] = wanted.gradients[:, some]
     wanted = replace(wanted, gradients=g)
-    claim = claim_of(wanted, layers)
+    claim = claim_of(wanted)
     assert decide(claim).name == "proved"
     net = claim.network.materialised()
     chosen = [119 + sign * (1 + k) for k in (0, 28, 33, 50, 118) for sign in (1, -1)]
@@ -72,6 +71,10 @@ def test_the_interpreter_agrees(layers: int) -> None:
                 assert run_both(claim.network, x, y) == (trace.output[0], back)
 
 
+def test_more_layers() -> None:
+    assert decide(claim_of(table(FMT, domain(FMT)[::60]), 14)).name == "proved"
+
+
 def test_the_whole_domain() -> None:
     claim = claim_of(table(FMT, domain(FMT), 4))
     verdict = decide(claim)
@@ -80,14 +83,16 @@ def test_the_whole_domain() -> None:
 
 
 def test_a_wrong_weight_is_found() -> None:
+    """The numbers by which a circuit brings its gradient to A; then one gradient of the table."""
     claim = claim_of(table(FMT, domain(FMT)[::40], 2))
-    for layer in range(1, 12):
+    for layer in (3, 4):
         layers = list(claim.network.layers)
         weights = np.array(layers[layer].weights)
-        weights[: 2 if layer > 1 else 1] *= 2.0 if np.abs(weights[0]) <= 64 else 0.5
+        assert weights[0] == -weights[1]
+        weights[:2] *= 0.5
         layers[layer] = replace(layers[layer], weights=weights)
-        wrong = replace(claim, network=replace(claim.network, layers=tuple(layers)))
-        assert decide(wrong).name in ("refuted", "unknown")
+        verdict = decide(replace(claim, network=replace(claim.network, layers=tuple(layers))))
+        assert isinstance(verdict, Refuted) and verdict.counterexample["upstream"] in (-1, 1)
     g = np.array(claim.table.gradients)
     g[3, 17] = -g[3, 17] or 1.0
     verdict = decide(replace(claim, table=replace(claim.table, gradients=g)))
@@ -120,11 +125,11 @@ def test_every_function() -> None:
 
 def test_wrong_circuits_are_noticed(monkeypatch: pytest.MonkeyPatch) -> None:
     circuits = Circuits(context(FMT))
-    assert not circuits.circuit(20)
+    assert not circuits.circuit(60)
     monkeypatch.setattr(gradient_cells, "circuit", lambda ctx, place: circuit(ctx, place + 1))
-    assert "y₀" in circuits.circuit(20)
+    assert "y₀" in circuits.circuit(60)
     monkeypatch.setattr(gradient_cells, "circuit", lambda ctx, place: ((((0, 2.0),),), *circuit(ctx, place)[1:]))
-    assert "y₀" in circuits.circuit(20)
+    assert "y₀" in circuits.circuit(60)
     which, weight = gradient_cells.lowest_weights(FMT, np.ones(1), np.ones(1))
     monkeypatch.setattr(gradient_cells, "lowest_weights", lambda *a: (which, 2 * weight))
     assert circuits.weights()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from random import Random
 
 import numpy as np
@@ -10,6 +11,7 @@ import pytest
 from fpsmt.claims import AllGradientTables, GradientTable, RepresentsGradients
 from fpsmt.claims.gradient_representation import run_both
 from fpsmt.constructions.gradient_tables import domain, factors, gradient_network, places, split, targets
+from fpsmt.constructions.gradient_passes import both_passes
 from fpsmt.constructions.gradient_traces import traces
 from fpsmt.constructions.sparse import Layer, SparseNetwork
 from fpsmt.engines import decide
@@ -26,7 +28,7 @@ from fpsmt.floats import (
     float16,
     float32,
 )
-from fpsmt.floats.vector import Carriers, arithmetic, from_ordinals, to_floats, values
+from fpsmt.floats.vector import Carriers, arithmetic, from_ordinals, to_carrier, to_floats, values
 from fpsmt.functions import implementation_named
 from fpsmt.networks import ANY, Affine, Execution, Network, gradient, run
 from fpsmt.networks.orders import LEFT_TO_RIGHT
@@ -163,6 +165,33 @@ def test_traces_of_random_networks() -> None:
                     output, slope = run_both(network, x, y)
                     assert equal(output, trace.output[0]) and equal(slope, back)
     assert known > 100 and alive > 10
+
+
+@pytest.mark.parametrize("fmt", EIGHT_BITS, ids=str)
+def test_every_neuron_says_the_same(fmt: Format) -> None:
+    """Two programs for whole domains: with and without shortcuts."""
+    table = random_table(fmt, domain(fmt), 8)
+    network = network_of(table, 7, True)
+    output, slopes = both_passes(network, table.points, table.upstream)
+    assert (output == table.values).all() and (slopes == table.gradients).all()
+
+
+@pytest.mark.parametrize("activation", ["tanh", "sigmoid", "gelu", "swish", "elu", "relu"])
+@pytest.mark.parametrize("fmt", [float8_e4m3, float16, float32], ids=str)
+def test_other_activations(fmt: Format, activation: str) -> None:
+    """What reverse mode returns for a network of any activation is proved, and anything else is refuted."""
+    network = replace(random_network(float8_e4m3, np.random.default_rng(4)), context=context(fmt))
+    network = replace(network, implementation=implementation_named(activation))
+    x, y = np.array([-2.0, -0.5, 0.0, 0.75, 3.0]), np.array([1.0, -1.0, 2.0, 0.5, 0.0])
+    pairs = [run_both(network, *ab) for ab in zip(to_floats(fmt, x), to_floats(fmt, y), strict=True)]
+    f, g = (to_carrier(column) for column in zip(*pairs, strict=True))
+    claim = RepresentsGradients(network, GradientTable(fmt, x, f, y, g), "left-to-right")
+    assert decide(claim).name == "proved"
+    net = network.materialised()
+    for i, (a, b) in enumerate(zip(to_floats(fmt, x), to_floats(fmt, y), strict=True)):
+        trace = run(net, [a], LEFT)
+        assert float(trace.output[0]) == f[i] and float(gradient(trace, [b], LEFT).gradient[0]) == g[i]
+    assert decide(replace(claim, table=replace(claim.table, values=f + (np.arange(5) == 3)))).name == "refuted"
 
 
 @pytest.mark.parametrize("fmt", [*EIGHT_BITS, float16, bfloat16, float32], ids=str)

@@ -9,11 +9,12 @@ import numpy as np
 from fpsmt.claims.claim import Claim, Json
 from fpsmt.claims.gradient_representation import AllGradientTables, RepresentsGradients
 from fpsmt.constructions.gradient_cells import Cells
+from fpsmt.constructions.gradient_passes import both_passes
 from fpsmt.constructions.gradient_traces import traces
 from fpsmt.errors import EvidenceError, Unsupported
 from fpsmt.floats import Mode, Subnormals
 from fpsmt.kernel.kernel import Fails, Holds, Open, Outcome, rule
-from fpsmt.kernel.trust import VECTOR
+from fpsmt.kernel.trust import BALLS, VECTOR
 
 
 @rule("traces of values and gradients")
@@ -42,6 +43,27 @@ def represents_gradients(claim: Claim, data: Mapping[str, Json], premises: Seque
     if wrong.any():
         return Fails({"point": int(np.argmax(wrong))})
     return Holds({"inputs_checked": len(table), "neurons": network.neurons, "layers": len(network.layers)}, (VECTOR,))
+
+
+@rule("both passes at every input")
+def both_passes_everywhere(claim: Claim, data: Mapping[str, Json], premises: Sequence[Claim]) -> Outcome:
+    """Runs both passes from left to right through every neuron, at every input of the table; any activation.
+
+    `constructions.gradient_passes` is reverse mode on arrays.  Results are compared with the table as numbers; a result
+    that is NaN is not a number of the table.
+    """
+    if not isinstance(claim, RepresentsGradients):
+        raise EvidenceError(f"both passes at every input do not speak about {claim.kind}")
+    if claim.sums != "left-to-right":
+        return Open("both passes are run from left to right, and the claim is about every order")
+    try:
+        output, gradient = both_passes(claim.network, claim.table.points, claim.table.upstream)
+    except Unsupported as reason:
+        return Open(str(reason))
+    wrong = ~((output == claim.table.values) & (gradient == claim.table.gradients))
+    if wrong.any():
+        return Fails({"point": int(np.argmax(wrong))})
+    return Holds({"inputs_checked": len(claim.table), "layers": len(claim.network.layers)}, (VECTOR, BALLS))
 
 
 @rule("every table of values and gradients")
