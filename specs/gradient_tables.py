@@ -1,7 +1,7 @@
 """Paper B (arXiv 2605.01702), Theorem 3.1 for ReLU and one input: whole tables of values and executed gradients.
 
 X = [−M, M] with M = 2^(emax − 2), every float; |f|, |h|, |g| ≤ Ω.  The paper asks for seven affine layers or more, sums
-from left to right and at least six exponent bits (bfloat16 among the formats below).
+from left to right and at least six exponent bits (bfloat16 and float32 among the formats below).
 """
 
 import numpy as np
@@ -57,8 +57,8 @@ def represents(fmt: Format, points: Carriers, table: str, layers: int, sums: Sum
         *cases(fmt=SMALL, layers=[6], sums=["left-to-right"]),
         *cases(fmt=SMALL, layers=[7], sums=["any"]),
         *cases(fmt=[float8_e5m2, float8_e4m3], layers=[13, 64], sums=["left-to-right", "any"]),
-        *cases(quick=False, fmt=[bfloat16], layers=[6], sums=["left-to-right"]),
-        *cases(quick=False, fmt=[bfloat16], layers=[7], sums=["any"]),
+        *cases(quick=False, fmt=[bfloat16, float32], layers=[6], sums=["left-to-right"]),
+        *cases(quick=False, fmt=[bfloat16, float32], layers=[7], sums=["any"]),
     ],
 )
 def theorem_3_1(fmt: Format, layers: int, sums: Sums) -> AllGradientTables:

@@ -13,7 +13,6 @@ from typing import Literal, get_args
 import numpy as np
 
 from fpsmt.claims.claim import Claim, Json, Replay, claim_kind
-from fpsmt.constructions.gradient_tables import domain
 from fpsmt.constructions.sparse import SparseNetwork, codes_from_text, codes_to_text, network_from_data
 from fpsmt.errors import UsageError
 from fpsmt.floats import Context, Float, Format, add, context, equal, mul
@@ -212,10 +211,6 @@ class AllGradientTables(Claim):
         _check_sums(self.sums)
         if self.layers < 1:
             raise UsageError("a network has at least one layer")
-
-    @property
-    def points(self) -> int:
-        return len(domain(self.context.format))
 
     @property
     def text(self) -> str:

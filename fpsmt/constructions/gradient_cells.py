@@ -30,6 +30,7 @@ class Cells:
         numbers = values(ctx.format, finite=True)
         self.numbers = numbers[numbers != 0.0]
         self.gate = float(pow2(ctx.format.emax - 1))
+        self.points = len(self.xs)
 
     def checks(self) -> Iterator[tuple[str, str]]:
         """(fact, "" or where it fails)."""
@@ -73,7 +74,11 @@ class Cells:
         return _where(self.gaps, good)
 
     def values(self) -> str:
-        v, vector, most = self.numbers, self.vector, float(self.ctx.format.largest)
+        return self.values_at(self.numbers)
+
+    def values_at(self, v: Carriers) -> str:
+        """β ⊕ c = v, also for v = 0, and what holds β, |c| or |v| is 0 with its gate on."""
+        vector, most = self.vector, float(self.ctx.format.largest)
         beta, c = split(self.ctx, v)
         off = (vector.add(-self.gate, beta) <= 0.0) & (vector.add(-most, np.abs(c)) <= 0.0)
         alone = vector.add(-most, np.abs(v)) <= 0.0

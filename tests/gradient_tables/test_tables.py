@@ -10,9 +10,10 @@ import pytest
 
 from fpsmt.claims import AllGradientTables, GradientTable, RepresentsGradients
 from fpsmt.claims.gradient_representation import run_both
-from fpsmt.constructions.gradient_tables import domain, factors, gradient_network, places, split, targets
 from fpsmt.constructions.gradient_passes import both_passes
+from fpsmt.constructions.gradient_tables import domain, factors, gradient_network, places, split, targets
 from fpsmt.constructions.gradient_traces import traces
+from fpsmt.constructions.gradient_wide import WideCells
 from fpsmt.constructions.sparse import Layer, SparseNetwork
 from fpsmt.engines import decide
 from fpsmt.engines.gradient_representation import represent_gradients
@@ -27,6 +28,7 @@ from fpsmt.floats import (
     float8_e5m2,
     float16,
     float32,
+    ieee,
 )
 from fpsmt.floats.vector import Carriers, arithmetic, from_ordinals, to_carrier, to_floats, values
 from fpsmt.functions import implementation_named
@@ -207,6 +209,16 @@ def test_numbers(fmt: Format) -> None:
         assert (vector.mul(target, w3) == np.abs(numbers)).all() and np.isfinite(vector.mul(w3, gap)).all()
         w5, w4 = factors(ctx, numbers, np.full(len(numbers), max(gap, 1.0)))
         assert (vector.mul(vector.mul(np.abs(numbers), w5), w4) == max(gap, 1.0)).all()
+
+
+@pytest.mark.parametrize("fmt", [*EIGHT_BITS, float16, bfloat16, ieee(6, 6)], ids=str)
+def test_formats_without_a_list(fmt: Format) -> None:
+    """What is said of wide formats by hand holds where it can be listed."""
+    wide = WideCells(context(fmt), False)
+    here = places(context(fmt), domain(fmt))
+    assert (np.unique(here.gap) == wide.gaps).all() and len(here.gap) == wide.points
+    assert not any(fails for _, fails in wide.checks())
+    assert any(fails for _, fails in WideCells(context("ieee(4,6)"), False).checks())
 
 
 @pytest.mark.parametrize("fmt", EIGHT_BITS, ids=str)

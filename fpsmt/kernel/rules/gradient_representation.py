@@ -11,10 +11,14 @@ from fpsmt.claims.gradient_representation import AllGradientTables, RepresentsGr
 from fpsmt.constructions.gradient_cells import Cells
 from fpsmt.constructions.gradient_passes import both_passes
 from fpsmt.constructions.gradient_traces import traces
+from fpsmt.constructions.gradient_wide import WideCells
 from fpsmt.errors import EvidenceError, Unsupported
 from fpsmt.floats import Mode, Subnormals
 from fpsmt.kernel.kernel import Fails, Holds, Open, Outcome, rule
 from fpsmt.kernel.trust import BALLS, VECTOR
+
+LISTED_BITS = 16  #: formats whose domains are listed
+MAX_BITS = 32
 
 
 @rule("traces of values and gradients")
@@ -87,16 +91,20 @@ def all_gradient_tables(claim: Claim, data: Mapping[str, Json], premises: Sequen
     ends as ±0.  t passes g on to b and c only.  For every order: sums have at most two terms that are not zero beside
     the bias, but the one of layer 5, w₅ − w₅ − B, whose trees are all at most −B/2 because w₅ ≤ B/4.  Layers beyond
     the least number are identities of numbers that are not negative.
+
+    Formats of more than 16 bits: what is not run through there is proved in `constructions.gradient_wide`.
     """
     if not isinstance(claim, AllGradientTables):
         raise EvidenceError(f"every table of values and gradients does not speak about {claim.kind}")
     ctx = claim.context
     if ctx.subnormals is not Subnormals.GRADUAL or ctx.mode is not Mode.RNE:
         return Open("the construction is for rounding to nearest even, without flushed subnormals")
-    cells = Cells(ctx, claim.sums == "any")
+    if ctx.format.bits > MAX_BITS:
+        return Open(f"{ctx.format} has too many floats to run through")
+    cells = (WideCells if ctx.format.bits > LISTED_BITS else Cells)(ctx, claim.sums == "any")
     if claim.layers < cells.layers:
         return Open(f"{claim.layers} layers: the construction has {cells.layers} or more")
     for what, fails in cells.checks():
         if fails:
             return Open(f"{what}: {fails}")
-    return Holds({"inputs": len(cells.xs), "gaps": len(cells.gaps), "least layers": cells.layers}, (VECTOR,))
+    return Holds({"inputs": cells.points, "gaps": len(cells.gaps), "least layers": cells.layers}, (VECTOR,))
