@@ -1,12 +1,12 @@
 """The facts of `gradient_cells` about formats whose floats are too many to run through: up to 32 bits.
 
-Trusted, for rounding to nearest even in IEEE formats; M is 2^(emax − 2), p the fraction bits.  Computed: the indicator for
-every gap, values whose ulp is below 4ω, all significands of loss derivatives, all exponents.  The rest by hand:
+Trusted, for rounding to nearest even in IEEE formats; M is 2^(emax − 2), p the fraction bits.  Computed: the indicator
+for every gap, values whose ulp is below 4ω, all significands of loss derivatives, all exponents.  The rest by hand:
 
 * hat and t.  In the reading of z, γ = z − z⁻ is a float, a power of two 2^e with emin − p ≤ e ≤ emax − 3 − p, and
-  z⁺ − z ≥ γ.  Products of layer 1 are exact, and |2x − 2z| ≤ 4M = 2^emax.  At x = z: a = γ, b = c = 0.  At x ≤ z⁻: a = b = 0,
-  and z − x ≥ γ, so that c ≥ γ, because rounding is monotone: t = ReLU(γ ⊖ c) = 0.  At x ≥ z⁺, with d = x − z ≥ γ: c = 0,
-  and x − z⁻ = d + γ ≤ 2d, so that a ≤ b and hat = 0; and b ≥ 2γ, so that t = 0;
+  z⁺ − z ≥ γ.  Products of layer 1 are exact, and |2x − 2z| ≤ 4M = 2^emax.  At x = z: a = γ, b = c = 0.  At x ≤ z⁻:
+  a = b = 0, and z − x ≥ γ, so that c ≥ γ, because rounding is monotone: t = ReLU(γ ⊖ c) = 0.  At x ≥ z⁺, with
+  d = x − z ≥ γ: c = 0, and x − z⁻ = d + γ ≤ 2d, so that a ≤ b and hat = 0; and b ≥ 2γ, so that t = 0;
 * values v with an ulp of 4ω or more: ω is less than half of it, so that ω ⊕ v = v, even at a power of two, below which
   the floats are 2ω apart or more: ω is at most half of that, and v is even;
 * w₃.  A = 1 and w₃ = |g|, where γ ≤ 1 or |g|·γ ≤ 2^emax.  Else A = γ, |g| > 2^emax/γ, and |g|/γ > 2^emax/γ² is at least
