@@ -15,11 +15,13 @@ from fpsmt.cli import main
 from fpsmt.constructions import gradient_cells
 from fpsmt.constructions.gradient_cells import Cells
 from fpsmt.constructions.gradient_tables import domain
-from fpsmt.constructions.sparse import SparseNetwork
+from fpsmt.constructions.gradient_traces import traces
+from fpsmt.constructions.sparse import Layer, SparseNetwork
 from fpsmt.engines import decide
-from fpsmt.errors import EvidenceError, UsageError
+from fpsmt.errors import EvidenceError, Unsupported, UsageError
 from fpsmt.floats import context, float8_e4m3, float8_e5m2
 from fpsmt.floats.vector import from_ordinals, ordinals
+from fpsmt.functions import implementation_named
 from fpsmt.kernel import Refuted, Unknown
 from tests.gradient_tables.test_tables import network_of, random_table
 
@@ -96,6 +98,22 @@ def test_a_table_that_differs_in_one_last_place(network: SparseNetwork, table: G
 def test_six_layers_near_zero_need_their_order(network: SparseNetwork, table: GradientTable) -> None:
     verdict = decide(RepresentsGradients(network, table, "any"))
     assert isinstance(verdict, Unknown) and "order" in verdict.reason
+
+
+def test_networks_of_another_form(network: SparseNetwork, table: GradientTable) -> None:
+    """The terms of a sum in another order; another activation; two layers."""
+    layers, begin = list(network.layers), int(network.layers[2].starts[0])
+    columns = np.array(layers[2].columns)
+    columns[begin : begin + 2] = columns[begin : begin + 2][::-1].copy()
+    layers[2] = replace(layers[2], columns=columns)
+    other = implementation_named("leaky_relu")
+    for wrong in (
+        replace(network, layers=tuple(layers)),
+        replace(network, implementation=other),
+        replace(network, layers=(network.layers[0], Layer([0, 1], [0], [1.0], [0.0]))),
+    ):
+        with pytest.raises(Unsupported):
+            traces(wrong, table.points, table.upstream, False)
 
 
 def test_impossible_tables() -> None:

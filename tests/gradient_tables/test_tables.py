@@ -30,7 +30,7 @@ from fpsmt.floats import (
     float32,
     ieee,
 )
-from fpsmt.floats.vector import Carriers, arithmetic, from_ordinals, to_carrier, to_floats, values
+from fpsmt.floats.vector import Carriers, arithmetic, from_ordinals, ordinals, to_carrier, to_floats, values
 from fpsmt.functions import implementation_named
 from fpsmt.networks import ANY, Affine, Execution, Network, gradient, run
 from fpsmt.networks.orders import LEFT_TO_RIGHT
@@ -123,10 +123,10 @@ def random_schedules(net: Network, rng: Random):  # type: ignore[no-untyped-def]
     return forward, backward
 
 
-def random_network(fmt: Format, rng: np.random.Generator) -> SparseNetwork:
+def random_network(fmt: Format, rng: np.random.Generator, most: float = 9.0) -> SparseNetwork:
     """Small, with many terms: what the traces claim to know of it has to be true."""
     numbers = values(fmt, finite=True)
-    numbers = numbers[(np.abs(numbers) > 0.05) & (np.abs(numbers) < 9)]
+    numbers = numbers[(np.abs(numbers) > 0.05) & (np.abs(numbers) < most)]
     sizes = [*rng.integers(2, 6, rng.integers(2, 5)).tolist(), 1]
     layers, below = [], 1
     for place, size in enumerate(sizes):
@@ -143,7 +143,7 @@ def test_traces_of_random_networks() -> None:
     fmt = float8_e4m3
     xs = np.unique(values(fmt, finite=True))[20:-20:23]
     known = alive = 0
-    for seed in range(60):
+    for seed in range(40):
         rng = np.random.default_rng(seed)
         network = random_network(fmt, rng)
         ys = rng.choice(xs, len(xs))
@@ -166,7 +166,7 @@ def test_traces_of_random_networks() -> None:
                 if not any_order:
                     output, slope = run_both(network, x, y)
                     assert equal(output, trace.output[0]) and equal(slope, back)
-    assert known > 100 and alive > 10
+    assert known > 60 and alive > 5
 
 
 @pytest.mark.parametrize("fmt", EIGHT_BITS, ids=str)
@@ -182,7 +182,7 @@ def test_every_neuron_says_the_same(fmt: Format) -> None:
 @pytest.mark.parametrize("fmt", [float8_e4m3, float16, float32], ids=str)
 def test_other_activations(fmt: Format, activation: str) -> None:
     """What reverse mode returns for a network of any activation is proved, and anything else is refuted."""
-    network = replace(random_network(float8_e4m3, np.random.default_rng(4)), context=context(fmt))
+    network = replace(random_network(float8_e4m3, np.random.default_rng(4), 1.2), context=context(fmt))
     network = replace(network, implementation=implementation_named(activation))
     x, y = np.array([-2.0, -0.5, 0.0, 0.75, 3.0]), np.array([1.0, -1.0, 2.0, 0.5, 0.0])
     pairs = [run_both(network, *ab) for ab in zip(to_floats(fmt, x), to_floats(fmt, y), strict=True)]
@@ -193,7 +193,8 @@ def test_other_activations(fmt: Format, activation: str) -> None:
     for i, (a, b) in enumerate(zip(to_floats(fmt, x), to_floats(fmt, y), strict=True)):
         trace = run(net, [a], LEFT)
         assert float(trace.output[0]) == f[i] and float(gradient(trace, [b], LEFT).gradient[0]) == g[i]
-    assert decide(replace(claim, table=replace(claim.table, values=f + (np.arange(5) == 3)))).name == "refuted"
+    moved = from_ordinals(fmt, ordinals(fmt, f) + (np.arange(5) == 3))
+    assert decide(replace(claim, table=replace(claim.table, values=moved))).name == "refuted"
 
 
 @pytest.mark.parametrize("fmt", [*EIGHT_BITS, float16, bfloat16, float32], ids=str)
