@@ -37,7 +37,7 @@ def claim_of(wanted: GradientFunctions, layers: int = 12) -> RepresentsGradientF
     return RepresentsGradientFunctions(function_network(context(wanted.format), *columns, layers), wanted)
 
 
-@pytest.mark.parametrize("fmt", [float8_e5m2, float8_e4m3, ieee(4, 3), ieee(5, 4), float16], ids=str)
+@pytest.mark.parametrize("fmt", [float8_e5m2, float8_e4m3, ieee(4, 3), float16], ids=str)
 def test_circuits(fmt: Format) -> None:
     """sign(y)·A at ±y₀ and 0 elsewhere: every float above 0, in float16 some."""
     y = np.unique(values(fmt, finite=True) + 0.0)
@@ -72,13 +72,8 @@ def test_the_interpreter_agrees() -> None:
 
 
 def test_more_layers() -> None:
-    assert decide(claim_of(table(FMT, domain(FMT)[::60]), 14)).name == "proved"
-
-
-def test_the_whole_domain() -> None:
-    claim = claim_of(table(FMT, domain(FMT), 4))
-    verdict = decide(claim)
-    assert verdict.name == "proved"
+    claim = claim_of(table(FMT, domain(FMT)[::60]), 14)
+    assert decide(claim).name == "proved"
     assert claim_from_json(claim.to_json()) == claim
 
 

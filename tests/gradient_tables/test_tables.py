@@ -60,7 +60,7 @@ def network_of(table: GradientTable, layers: int, any_order: bool) -> SparseNetw
 
 
 @pytest.mark.parametrize("fmt", EIGHT_BITS, ids=str)
-@pytest.mark.parametrize("seed", range(3))
+@pytest.mark.parametrize("seed", range(2))
 def test_whole_domains(fmt: Format, seed: int) -> None:
     table = random_table(fmt, domain(fmt), seed)
     for sums, layers in (("left-to-right", 6), ("any", 7), ("any", 11)):
@@ -73,7 +73,7 @@ def test_the_interpreter_agrees(fmt: Format) -> None:
     """At the table's points, their neighbours and 0, in both passes from left to right; elsewhere 0 and 0."""
     most = (fmt.emax - 2 + fmt.bias) << fmt.fraction_bits
     rng = Random(str(fmt))
-    some = sorted({rng.randrange(-most, most + 1) for _ in range(5)} | {-most, most, 0, -1, 1})
+    some = sorted({rng.randrange(-most, most + 1) for _ in range(3)} | {-most, most, 0, -1, 1})
     points = from_ordinals(fmt, some)
     table = random_table(fmt, points, 7)
     sparse = network_of(table, 6, False)
