@@ -25,7 +25,7 @@ def extremes(fmt: Format) -> Carriers:
 
 
 def extreme_table(fmt: Format, points: Carriers) -> GradientTable:
-    """Every triple of extremes in turn, as far as there are points for them."""
+    """Extremes in turn: every pair (f, h), as far as there are points for them, each with some g."""
     some, n = extremes(fmt), np.arange(len(points))
     f, h = some[n % len(some)], some[n // len(some) % len(some)]
     g = np.where(h == 0.0, 0.0, some[(n // len(some) ** 2 + 7 * n) % len(some)])
