@@ -9,6 +9,12 @@ from fpsmt.claims.extremes import SumExtremes, SumWithin
 from fpsmt.claims.formulas import ForAll
 from fpsmt.claims.functions import ConstantOn
 from fpsmt.claims.gradient_conditions import GradientCondition2, GradientCondition3
+from fpsmt.claims.gradient_functions import (
+    AllGradientFunctions,
+    GradientFunctions,
+    RepresentsGradientFunctions,
+)
+from fpsmt.claims.gradient_representation import AllGradientTables, GradientTable, RepresentsGradients
 from fpsmt.claims.gradients import GradientInvariant, GradientOutcomes, GradientProblem, gradient_formula
 from fpsmt.claims.interval_condition import IntervalCondition
 from fpsmt.claims.plane import VectorClasses
@@ -22,12 +28,13 @@ from fpsmt.claims.sums import SumInvariant, SumOutcomes
 from fpsmt.claims.vectors import DistinguishableVectors
 
 __all__ = [
-    "PROOFS", "SPECS", "AllDistinguishable", "AllowedOutput", "AlwaysSeparates", "BestError", "Case", "Claim",
-    "Compliant", "Condition", "ConstantOn", "Distinguishable", "DistinguishableVectors", "ForAll",
-    "GradientCondition2", "GradientCondition3", "GradientInvariant", "GradientOutcomes", "GradientProblem",
-    "Inseparable", "IntervalCondition", "MeetsContract", "Obligation", "PartFails", "Polytope",
-    "PredictionInvariant", "Property", "Query", "Reading", "Replay", "Represents", "Run", "Safe", "SameOutput",
-    "Separable", "SeparationCount", "SeparationPoints", "Setting", "Spec", "Steering", "SumExtremes",
+    "AllDistinguishable", "AllGradientFunctions", "AllGradientTables", "AllowedOutput", "AlwaysSeparates",
+    "BestError", "Case", "Claim", "Compliant", "Condition", "ConstantOn", "Distinguishable",
+    "DistinguishableVectors", "ForAll", "GradientCondition2", "GradientCondition3", "GradientFunctions",
+    "GradientInvariant", "GradientOutcomes", "GradientProblem", "GradientTable", "Inseparable", "IntervalCondition",
+    "MeetsContract", "Obligation", "PROOFS", "PartFails", "Polytope", "PredictionInvariant", "Property", "Query",
+    "Reading", "Replay", "Represents", "RepresentsGradientFunctions", "RepresentsGradients", "Run", "SPECS", "Safe",
+    "SameOutput", "Separable", "SeparationCount", "SeparationPoints", "Setting", "Spec", "Steering", "SumExtremes",
     "SumInvariant", "SumOutcomes", "SumWithin", "SupNorm", "Values", "VectorClasses", "Windows", "cases",
     "claim_from_json", "default_windows", "gradient_formula", "proof", "spec",
 ]  # fmt: skip

@@ -40,6 +40,10 @@ def represent_command(
     ] = None,
     outputs: Annotated[int, typer.Option(metavar="N", help="How many of the last columns are values.")] = 1,
     order: Annotated[str, typer.Option(metavar="O", help="Only any: the network holds for every order.")] = "any",
+    gradients: Annotated[
+        bool, typer.Option("--gradients", help="Rows x, f, h, g: D^AD of the network is g for the loss derivative h.")
+    ] = False,
+    layers: Annotated[int | None, typer.Option(metavar="L", help="With --gradients: so many affine layers.")] = None,
     json_to: JsonOption = None,
     timeout: TimeoutOption = 3600.0,
     jobs: Annotated[int | None, typer.Option("--jobs", metavar="N", help="Accepted; one process is used.")] = None,
@@ -50,9 +54,20 @@ def represent_command(
 
     Inputs are finite, values finite or ±inf.  The network is verified at every input of the table before it is written.
     Exit code 0 when it is; 1 when two inputs of different values cannot be told apart, which are named; 3 when no
-    network was found.
+    network was found.  With --gradients, for relu, reverse mode as executed returns the gradients of the table too, and
+    --order may be left-to-right.
     """
     check_limits(timeout, jobs)
+    if layers is not None and not gradients:
+        raise UsageError("--layers is for networks with gradients: add --gradients")
+    if gradients:
+        from fpsmt.commands import represent_gradients
+        from fpsmt.commands.options import read_context
+
+        if output is not None:
+            _check_output(output)
+        ctx, saver = read_context("--format", format), Saver.of("represent", json_to, out, no_save)
+        return represent_gradients.run(table, ctx, activation, order, layers, saver, timeout, output)
     if order != "any":
         raise UsageError(f"--order {order}: networks are made for every order at once; leave --order out, or write any")
     if outputs < 1:

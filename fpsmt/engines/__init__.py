@@ -8,6 +8,8 @@ from fpsmt.engines import (
     extremes,
     formulas,
     gradient_conditions,
+    gradient_functions,
+    gradient_representation,
     gradients,
     predictions,
     representation,
@@ -23,6 +25,7 @@ from fpsmt.engines.engine import ENGINES, Engine, Options, engine
 
 __all__ = [
     "ENGINES", "Engine", "Options", "approximation", "blocks", "conditions", "contracts", "decide", "engine",
-    "extremes", "formulas", "gradient_conditions", "gradients", "predictions", "representation", "safety_search",
-    "separation", "separation_points", "steering", "sums", "telling",
+    "extremes", "formulas", "gradient_conditions", "gradient_functions", "gradient_representation", "gradients",
+    "predictions", "representation", "safety_search", "separation", "separation_points", "steering", "sums",
+    "telling",
 ]  # fmt: skip

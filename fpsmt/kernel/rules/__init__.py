@@ -8,6 +8,8 @@ from fpsmt.kernel.rules import (
     formulas,
     functions,
     gradient_conditions,
+    gradient_functions,
+    gradient_representation,
     gradients,
     predictions,
     representation,
@@ -20,6 +22,6 @@ from fpsmt.kernel.rules import (
 
 __all__ = [
     "approximation", "conditions", "contracts", "extremes", "formulas", "functions", "gradient_conditions",
-    "gradients", "predictions", "representation", "safety_intervals", "separation", "separation_points", "sums",
-    "witness",
+    "gradient_functions", "gradient_representation", "gradients", "predictions", "representation",
+    "safety_intervals", "separation", "separation_points", "sums", "witness",
 ]  # fmt: skip

@@ -1,0 +1,231 @@
+"""A network has given values and executed gradients (arXiv 2605.01702, Theorem 3.1); every table has a network."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from itertools import pairwise
+from typing import Literal, get_args
+
+import numpy as np
+
+from fpsmt.claims.claim import Claim, Json, Replay, claim_kind
+from fpsmt.constructions.sparse import SparseNetwork, codes_from_text, codes_to_text, network_from_data
+from fpsmt.errors import UsageError
+from fpsmt.floats import Context, Float, Format, add, context, equal, mul
+from fpsmt.floats.vector import Carriers, encode, to_floats
+from fpsmt.networks.autodiff import CORRECTLY_ROUNDED, Local
+
+Sums = Literal["left-to-right", "any"]
+COLUMNS = ("points", "values", "upstream", "gradients")
+
+
+@dataclass(frozen=True, eq=False)
+class GradientTable:
+    """x → (f(x), h(x), g(x)): at each of distinct finite `points` the value f, and the gradient g that reverse mode
+    returns for the loss derivative h.  All are finite, and g = 0 where h = 0.  Zeros are numbers."""
+
+    format: Format
+    points: Carriers
+    values: Carriers
+    upstream: Carriers
+    gradients: Carriers
+
+    def __post_init__(self) -> None:
+        for name in COLUMNS:
+            array = np.array(getattr(self, name), dtype=float) + 0.0
+            if array.ndim != 1 or len(array) == 0:
+                raise UsageError(f"the table's {name} have shape {array.shape}: one number for each row is needed")
+            if not np.isfinite(array).all():
+                raise UsageError(f"row {int(np.argmin(np.isfinite(array)))} of the table's {name} is not finite")
+            encode(self.format, array)
+            array.setflags(write=False)
+            object.__setattr__(self, name, array)
+        if len({len(getattr(self, name)) for name in COLUMNS}) > 1:
+            raise UsageError("the columns of a table have one length")
+        line = np.sort(self.points)
+        if (np.diff(line) == 0).any():
+            raise UsageError(f"the input {line[int(np.argmax(np.diff(line) == 0))]} is in the table twice")
+        lost = (self.upstream == 0.0) & (self.gradients != 0.0)
+        if lost.any():
+            i = int(np.argmax(lost))
+            raise UsageError(
+                f"row {i}: at x = {self.points[i]} the gradient {self.gradients[i]} is asked for with the loss "
+                "derivative 0, which reverse mode multiplies by finite numbers: only 0 can come back"
+            )
+
+    def __len__(self) -> int:
+        return len(self.points)
+
+    @cached_property
+    def digest(self) -> str:
+        return hashlib.sha256(json.dumps(self.to_json(), sort_keys=True).encode()).hexdigest()
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, GradientTable) and self.digest == other.digest
+
+    def __hash__(self) -> int:
+        return hash(self.digest)
+
+    def to_json(self) -> dict[str, Json]:
+        return {name: codes_to_text(self.format, getattr(self, name)) for name in COLUMNS}
+
+
+def gradient_table_from_json(fmt: Format, data: Mapping[str, Json]) -> GradientTable:
+    return GradientTable(fmt, *(codes_from_text(fmt, data[name]) for name in COLUMNS))
+
+
+def _check_sums(sums: str) -> None:
+    if sums not in get_args(Sums):
+        raise UsageError(f"sums {sums!r}: write one of {', '.join(get_args(Sums))}")
+
+
+def sums_text(sums: Sums) -> str:
+    return "sums of both passes from left to right" if sums == "left-to-right" else "every order of every sum"
+
+
+@claim_kind
+@dataclass(frozen=True)
+class RepresentsGradients(Claim):
+    """At every x of the table N(x) = f(x), and D^AD of N at x for the loss derivative h(x) is g(x).
+
+    Biases are added last, nothing is fused, derivatives are correctly rounded with σ′(0) = 0 at a kink.  `sums`: both
+    passes from left to right, the paper's order; or any, each sum of either pass in an order of its own.
+    """
+
+    kind = "represents gradients"
+    network: SparseNetwork
+    table: GradientTable
+    sums: Sums
+
+    def __post_init__(self) -> None:
+        _check_sums(self.sums)
+        if self.table.format != self.network.format:
+            raise UsageError(f"the table is in {self.table.format}, and the network in {self.network.format}")
+        if self.network.inputs != 1 or self.network.outputs != 1:
+            raise UsageError("the table is for one input and one output, and the network has others")
+
+    @property
+    def text(self) -> str:
+        return (
+            f"∀ x ∈ X: N(x) = f(x) and D^AD(N, x; h(x)) = g(x) for {len(self.table)} inputs X, "
+            f"{sums_text(self.sums)}, and the {self.network.text}"
+        )
+
+    def fields(self) -> dict[str, Json]:
+        return {"network": self.network.to_json(), "table": self.table.to_json(), "sums": self.sums}
+
+    @classmethod
+    def from_fields(cls, data: Mapping[str, Json]) -> RepresentsGradients:
+        network = network_from_data(data["network"])
+        return cls(network, gradient_table_from_json(network.format, data["table"]), data["sums"])
+
+    def replay(self, counterexample: Json) -> Replay:
+        """Counterexample: {"point": its index}.  Both passes run from left to right, which every family allows."""
+        i, fmt, table = int(counterexample["point"]), self.network.format, self.table
+        x, value, h, g = (to_floats(fmt, getattr(table, name)[i : i + 1])[0] for name in COLUMNS)
+        output, gradient = run_both(self.network, x, h)
+        lines = (
+            f"x = {x!r}",
+            f"value {output!r}, the table has {value!r}",
+            f"gradient {gradient!r} for the loss derivative {h!r}, the table has {g!r}",
+        )
+        differs = not (equal(output, value) and equal(gradient, g))
+        return Replay(differs, lines, {"output": output.hex, "gradient": gradient.hex})
+
+
+def run_both(network: SparseNetwork, x: Float, y: Float) -> tuple[Float, Float]:
+    """N(x) and D^AD at x for y, by the reference arithmetic and from left to right; one input and one output.
+
+    This is `networks.run` and `networks.gradient` of the materialised network, whose terms ascend.
+    """
+    ctx, use, top = network.context, network.implementation, len(network.layers) - 1
+    rows = [_rows(network, place) for place in range(top + 1)]
+    below, hidden = [x], []
+    for place in range(top + 1):
+        sums = [_row(ctx, terms, bias, below) for terms, bias in rows[place]]
+        if place < top:
+            known = {v: use.default(ctx, v) for v in set(sums)}
+            below = [known[v] for v in sums]
+            hidden.append((sums, below))
+    output = sums[0]
+    arrived: list[Float | None] = [y]
+    for place in range(top, -1, -1):
+        size = len(rows[place - 1]) if place else 1
+        before: list[Float | None] = [None] * size
+        for (terms, _), g in zip(rows[place], arrived, strict=True):
+            if g is None:
+                continue
+            for j, w in terms:
+                p, q = mul(ctx, g, w), before[j]
+                before[j] = p if q is None else add(ctx, q, p)
+        if place:
+            pre, post = hidden[place - 1]
+            arrived = [
+                None if g is None else CORRECTLY_ROUNDED.step(Local(use.function, g, a, b, ctx, ctx))
+                for g, a, b in zip(before, pre, post, strict=True)
+            ]
+    gradient = before[0]
+    return output, Float(ctx.format, 0) if gradient is None else gradient
+
+
+Row = tuple[list[tuple[int, Float]], Float]
+
+
+def _rows(network: SparseNetwork, place: int) -> list[Row]:
+    layer, fmt = network.layers[place], network.format
+    weights, bias = to_floats(fmt, layer.weights), to_floats(fmt, layer.bias)
+    columns, starts = layer.columns.tolist(), layer.starts.tolist()
+    return [(list(zip(columns[a:b], weights[a:b])), bias[i]) for i, (a, b) in enumerate(pairwise(starts))]
+
+
+def _row(ctx: Context, terms: Sequence[tuple[int, Float]], bias: Float, below: Sequence[Float]) -> Float:
+    """The products from left to right, then the bias."""
+    if not terms:
+        return bias
+    total: Float | None = None
+    for j, w in terms:
+        p = mul(ctx, w, below[j])
+        total = p if total is None else add(ctx, total, p)
+    assert total is not None
+    return add(ctx, total, bias)
+
+
+@claim_kind
+@dataclass(frozen=True)
+class AllGradientTables(Claim):
+    """Every table of the whole domain has a ReLU network of L layers with its values and gradients.
+
+    X = [−M, M], M = 2^(emax − 2), all floats; f, h, g finite with g = 0 where h = 0: so |h| may be Ω.
+    """
+
+    kind = "all gradient tables"
+    context: Context
+    layers: int
+    sums: Sums
+
+    def __post_init__(self) -> None:
+        _check_sums(self.sums)
+        if self.layers < 1:
+            raise UsageError("a network has at least one layer")
+
+    @property
+    def text(self) -> str:
+        return (
+            f"∀ f, h, g: X → F with g = 0 where h = 0 ∃ ReLU network N of {self.layers} layers in {self.context} "
+            f"∀ x ∈ X = [−M, M], M = 2^(emax − 2): N(x) = f(x) and D^AD(N, x; h(x)) = g(x), {sums_text(self.sums)}"
+        )
+
+    def fields(self) -> dict[str, Json]:
+        return {"context": str(self.context), "layers": self.layers, "sums": self.sums}
+
+    @classmethod
+    def from_fields(cls, data: Mapping[str, Json]) -> AllGradientTables:
+        return cls(context(data["context"]), int(data["layers"]), data["sums"])
+
+    def replay(self, counterexample: Json) -> Replay:
+        """No single execution shows that a table has no network."""
+        return Replay(False, ("no execution refutes that a network exists",))

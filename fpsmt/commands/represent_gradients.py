@@ -1,0 +1,110 @@
+"""``fpsmt represent --gradients``: a ReLU network with the values and the executed gradients of a table."""
+
+from __future__ import annotations
+
+import time
+from typing import TYPE_CHECKING, Any, get_args
+
+from fpsmt.commands.common import EXIT_OF, UNKNOWN, Saver, TimeLimit, say, time_limit
+from fpsmt.errors import UsageError
+
+if TYPE_CHECKING:
+    from fpsmt.claims.gradient_representation import GradientTable
+    from fpsmt.engines.gradient_representation import GradientRepresentation
+    from fpsmt.floats import Context
+
+MOST_SAVED = 1 << 16  #: parameters of a network whose result is saved
+
+
+def run(
+    path: str,
+    ctx: Context,
+    activation: str,
+    order: str,
+    layers: int | None,
+    saver: Saver,
+    timeout: float,
+    output: str | None,
+) -> int:
+    """Reads the table x, f, h, g, makes the network, verifies it, and writes it."""
+    from fpsmt.claims.gradient_representation import Sums
+    from fpsmt.files.gradient_tables import read_gradient_table
+
+    if activation != "relu":
+        raise UsageError(f"--activation {activation}: with --gradients the construction is for relu")
+    if order not in get_args(Sums):
+        raise UsageError(f"--order {order}: with --gradients write any or left-to-right")
+    table = read_gradient_table(path, ctx.format)
+    return _answer(ctx, table, order, layers, saver, timeout, output)
+
+
+def _answer(
+    ctx: Context, table: GradientTable, order: Any, layers: int | None, saver: Saver, timeout: float, output: str | None
+) -> int:
+    from fpsmt.display.progress import Progress
+    from fpsmt.engines import Options
+    from fpsmt.engines.gradient_representation import represent_gradients
+    from fpsmt.files.representations import save_representation
+    from fpsmt.kernel import verdict_to_json
+
+    start = time.monotonic()
+    reason = ""
+    try:
+        with time_limit(timeout), Progress("making the network") as progress:
+            found = represent_gradients(ctx, table, order, layers, Options(timeout=timeout, progress=progress.update))
+            reason = found.reason
+    except TimeLimit:
+        reason = f"the time limit of {timeout:g} s has passed: raise --timeout"
+    if reason:
+        return _unknown(ctx, table, reason, saver, time.monotonic() - start)
+    network, verdict = found.network, found.verdict
+    assert network is not None and verdict is not None
+    data = {
+        **verdict_to_json(verdict), "command": "represent", "seconds": round(time.monotonic() - start, 4),
+        "result": result(found, table),
+    }  # fmt: skip
+    saver.printer(*lines(found, table))
+    saver.report(data)
+    if network.parameters <= MOST_SAVED:
+        saver.save(verdict.claim.hash, data)
+    else:
+        say("the result holds the whole network and is not saved: name files with -o and --json")
+    if output is not None:
+        say(f"saved {output}, the {save_representation(network, output)} form of the network")
+    return EXIT_OF[verdict.name]
+
+
+def _unknown(ctx: Context, table: GradientTable, reason: str, saver: Saver, seconds: float) -> int:
+    saver.report({
+        "command": "represent", "claim": {"text": f"a ReLU network in {ctx} has the table", "hash": table.digest},
+        "verdict": "unknown", "reason": reason, "seconds": round(seconds, 4), "evidence": None, "result": {},
+    })  # fmt: skip
+    saver.printer("represent unknown", f"reason: {reason}")
+    return UNKNOWN
+
+
+def result(found: GradientRepresentation, table: GradientTable) -> dict[str, Any]:
+    """What scripts rely on."""
+    network = found.network
+    assert network is not None
+    return {
+        "construction": "gradient table",
+        "layers": len(network.layers),
+        "sizes": [layer.size for layer in network.layers],
+        "neurons": network.neurons,
+        "parameters": network.parameters,
+        "inputs_checked": len(table),
+    }
+
+
+def lines(found: GradientRepresentation, table: GradientTable) -> list[str]:
+    network, verdict = found.network, found.verdict
+    assert network is not None and verdict is not None
+    claim: Any = verdict.claim
+    order = "from left to right" if claim.sums == "left-to-right" else "in every order"
+    facts = f"layers={len(network.layers)} parameters={network.parameters} inputs={len(table)}"
+    return [
+        f"represent {verdict.name} {facts}",
+        f"{network.text}: {network.neurons} neurons",
+        f"values and gradients are those of the table at all {len(table)} inputs, the sums of both passes {order}",
+    ]
