@@ -1,0 +1,228 @@
+"""Decides safety of outputs on boxes of inputs: descent to a violation, then branch and bound over splits of inputs.
+
+Bounds are those that the kernel's rule computes again (`fpsmt.kernel.rules.safety`).  A box that they leave open is
+halved on the side that the loss of the relaxation depends on most.  Everything here may guess: a proof counts when the
+rule has verified the tree of splits, a violation when the reference interpreter has run it.
+"""
+
+from __future__ import annotations
+
+import time
+from dataclasses import dataclass, field
+from random import Random
+
+import numpy as np
+from numpy.typing import NDArray
+
+from fpsmt import kernel
+from fpsmt.claims.properties import Query, Safe, safe_counterexample
+from fpsmt.engines.engine import Options, engine
+from fpsmt.engines.unsafe_executions import Hunt
+from fpsmt.errors import Unsupported
+from fpsmt.kernel import Unknown, Verdict
+from fpsmt.kernel.rules.safety import (
+    LEAF,
+    Rows,
+    Tried,
+    ends_of,
+    excluded,
+    excluded_by_values,
+    rows_of,
+    split_boxes,
+    tree_text,
+)
+from fpsmt.networks.relaxation import Array, Bounds, Relaxation, State
+
+BATCH = 512  #: boxes whose bounds are computed at a time
+SPARE = 1e-12  #: by which a bound should pass its limit, so that it passes again in another order of summation
+STEEPNESS = 0.05  #: weight of the slope of the bound beside the loss of the relaxation
+
+
+@dataclass
+class Progress:
+    """What a search has done; `volume` is the share of the box of the present query that is proved."""
+
+    boxes: int = 0
+    leaves: int = 0
+    volume: float = 0.0
+    trees: list[str] = field(default_factory=list)
+
+
+@engine("splits", Safe)
+def splits(claim: Safe, options: Options) -> Verdict:
+    """Proves by boxes, or finds an execution that is unsafe."""
+    start = time.monotonic()
+    deadline = start + options.timeout
+    relaxation = Relaxation(claim.network, claim.executions)
+    hunt = Hunt(claim, relaxation, Random(options.seed))
+    found = hunt.start(deadline)
+    if found is not None:
+        return kernel.refute(claim, safe_counterexample(*found))
+    done = Progress()
+    for k, query in enumerate(claim.safety.queries):
+        search = _Search(claim, query, relaxation, hunt, options, done)
+        answer = search.run(deadline, f"query {k + 1} of {len(claim.safety.queries)}")
+        if isinstance(answer, Unknown):
+            return answer
+        if not isinstance(answer, str):
+            return kernel.refute(claim, safe_counterexample(*answer))
+        done.trees.append(answer)
+    options.report(f"splits: {done.leaves} boxes found; verifying them")
+    return kernel.apply("splits of the inputs", claim, {"trees": done.trees})
+
+
+@dataclass
+class _Block:
+    """Boxes that wait: their nodes, ends, and the bounds known of the box above each."""
+
+    node: NDArray[np.int64]
+    low: Array
+    high: Array
+    known: Bounds | None
+
+    def take(self, which: NDArray[np.intp]) -> _Block:
+        known = None if self.known is None else [(a[which], b[which]) for a, b in self.known]
+        return _Block(self.node[which], self.low[which], self.high[which], known)
+
+
+class _Search:
+    """Branch and bound for one query."""
+
+    def __init__(
+        self, claim: Safe, query: Query, relaxation: Relaxation, hunt: Hunt, options: Options, done: Progress
+    ) -> None:
+        self.claim, self.query, self.relaxation, self.hunt = claim, query, relaxation, hunt
+        self.options, self.done = options, done
+        self.rows = [rows_of(p, claim.network.sizes[claim.network.output.name]) for p in query.unsafe]
+        self.sides: list[tuple[NDArray[np.int64], NDArray[np.int64], int]] = []  # (nodes, sides, first child)
+        self.count = 1
+
+    def run(self, deadline: float, name: str) -> str | Unknown | tuple[object, ...]:
+        """The text of a tree, or why there is none, or an input and schedules that are unsafe."""
+        box = ends_of(self.claim, self.query)
+        if box is None or not self.rows:
+            return tree_text(np.array([LEAF]))
+        self.width = np.where(box[1] > box[0], box[1] - box[0], 1.0)
+        stack = [_Block(np.zeros(1, np.int64), *box, None)]
+        self.done.volume = 0.0
+        last = time.monotonic()
+        while stack:
+            block = stack.pop()
+            if len(block.node) > BATCH:
+                stack.append(block.take(np.arange(len(block.node) - BATCH)))
+                block = block.take(np.arange(len(block.node) - BATCH, len(block.node)))
+            elif stack and len(block.node) + len(stack[-1].node) <= BATCH:
+                stack.append(_joined(stack.pop(), block))
+                continue
+            if time.monotonic() > deadline:
+                return self._gave_up(name, "the time limit was passed")
+            made = self._step(block)
+            if isinstance(made, tuple):
+                return made
+            if isinstance(made, str):
+                return self._gave_up(name, made)
+            if made is not None:
+                stack.append(made)
+            if time.monotonic() - last > 1.0:
+                last = time.monotonic()
+                waiting = sum(len(b.node) for b in stack)
+                self.options.report(
+                    f"splits: {name}: {self.done.volume:.4%} of the volume proved, {self.done.boxes} boxes, {waiting} wait"
+                )
+        return tree_text(self._tree())
+
+    def _gave_up(self, name: str, why: str) -> Unknown:
+        share = f"{self.done.volume:.4%} of the volume of {name} is proved by {self.done.boxes} boxes"
+        return Unknown(self.claim, f"{why}; {share}", 0.0, "a longer time limit, or a higher precision")
+
+    def _step(self, block: _Block) -> _Block | None | str | tuple[object, ...]:
+        state = self.relaxation.state(block.low, block.high, block.known)
+        tried = [excluded(self.relaxation, state, r) for r in self.rows]
+        good = np.logical_and.reduce([t.reached > SPARE for t in tried])
+        self.done.boxes += len(good)
+        left = np.flatnonzero(~good)
+        found = self.hunt.middles(state, left, self.query)
+        if found is not None:
+            return found
+        single = (block.low == block.high).all(axis=1)
+        # points, and neighbours, are worth the tighter bounds of every sum
+        near = left[(np.abs(block.high - block.low)[left] <= 2.0**-22 * np.abs(block.high)[left]).all(axis=1)]
+        if len(near):
+            good[near] = excluded_by_values(self.claim, self.query, block.low[near], block.high[near])
+            left = np.flatnonzero(~good)
+        self.done.leaves += int(good.sum())
+        self.done.volume += float((((block.high - block.low) / self.width) + (self.width <= 0)).prod(axis=1)[good].sum())
+        if single[left].any():
+            at = left[single[left]][0]
+            found = self.hunt.point(block.low[at], self.query)
+            return found if found is not None else f"the input {block.low[at].tolist()[:8]} could not be decided"
+        if not len(left):
+            return None
+        score = self._scores(state, tried)[left]
+        score = np.where(block.high[left] > block.low[left], score, -1.0)
+        side = score.argmax(axis=1)
+        some = block.take(left)
+        (la, ha), (lb, hb) = split_boxes(self.claim.network.input, some.low, some.high, side)
+        self.sides.append((some.node, side.astype(np.int64), self.count))
+        nodes = np.arange(self.count, self.count + 2 * len(left)).reshape(2, -1)
+        self.count += 2 * len(left)
+        known = [(np.concatenate([a[left]] * 2), np.concatenate([b[left]] * 2)) for a, b in state.bounds]
+        return _Block(nodes.reshape(-1), np.concatenate([la, lb]), np.concatenate([ha, hb]), known)
+
+    def _scores(self, state: State, tried: list[Tried]) -> Array:
+        """How much each input is worth splitting: the loss of each relu's line where it is used, shared among the
+        inputs as its value depends on them; and a little of the slope of the bound itself."""
+        radius = state.radius
+        out = np.zeros_like(state.low)
+        relus = [k for k, step in enumerate(self.relaxation.steps) if step.relu]
+        weights = []
+        slope = None
+        for k, step in enumerate(self.relaxation.steps):
+            if step.weights is not None:
+                slope = step.weights[None] if slope is None else np.matmul(step.weights, slope)
+            elif slope is None:
+                slope = np.eye(step.size)[None]
+            if step.relu:
+                share = np.abs(slope) * radius[:, None, :]
+                total = share.sum(axis=2, keepdims=True)
+                weights.append(share / np.where(total > 0, total, 1.0))
+                slope = state.lines[k][1][:, :, None] * slope
+        for one in tried:
+            open_ = ~one.excluded
+            for at, k in enumerate(relus):
+                low, high = state.bounds[k]
+                rows = np.einsum("br,brn->bn", one.shares, one.below.through[at])
+                loss = np.where(rows < 0, -rows * state.lines[k][2], rows * np.minimum(high, -low))
+                loss = np.where(((low < 0) & (high > 0)) & open_[:, None], loss, 0.0)
+                out += np.einsum("bn,bni->bi", loss, weights[at])
+            direct = np.abs(np.einsum("br,brn->bn", one.shares, one.below.slopes)) * radius
+            out += np.where(open_[:, None], STEEPNESS * direct, 0.0)
+        unknown = ~np.isfinite(out)
+        return np.where(unknown.any(axis=1, keepdims=True), radius / self.width, out) + 1e-9 * radius / self.width
+
+    def _tree(self) -> NDArray[np.int64]:
+        """Sides of all nodes, each before its lower half before its upper half."""
+        side, child = np.full(self.count, LEAF), np.zeros(self.count, dtype=np.int64)
+        step = np.zeros(self.count, dtype=np.int64)
+        for nodes, sides, first in self.sides:
+            side[nodes] = sides
+            child[nodes] = first + np.arange(len(nodes))
+            step[nodes] = len(nodes)
+        out, todo = [], [0]
+        sides_, children, steps = side.tolist(), child.tolist(), step.tolist()
+        while todo:
+            node = todo.pop()
+            out.append(sides_[node])
+            if sides_[node] != LEAF:
+                todo += [children[node] + steps[node], children[node]]
+        return np.array(out)
+
+
+def _joined(one: _Block, two: _Block) -> _Block:
+    pairs = [(one.node, two.node), (one.low, two.low), (one.high, two.high)]
+    node, low, high = (np.concatenate(p) for p in pairs)
+    assert one.known is not None and two.known is not None
+    known = [
+        (np.concatenate([a, c]), np.concatenate([b, d])) for (a, b), (c, d) in zip(one.known, two.known, strict=True)
+    ]
+    return _Block(node, low, high, known)
