@@ -17,12 +17,11 @@ from numpy.typing import NDArray
 from fpsmt import kernel
 from fpsmt.claims.properties import Query, Safe, safe_counterexample
 from fpsmt.engines.engine import Options, engine
-from fpsmt.engines.unsafe_executions import Hunt
-from fpsmt.errors import Unsupported
+from fpsmt.engines.unsafe_executions import Found, Hunt
+from fpsmt.floats.vector import ordinals
 from fpsmt.kernel import Unknown, Verdict
 from fpsmt.kernel.rules.safety import (
     LEAF,
-    Rows,
     Tried,
     ends_of,
     excluded,
@@ -35,6 +34,7 @@ from fpsmt.networks.relaxation import Array, Bounds, Relaxation, State
 
 BATCH = 512  #: boxes whose bounds are computed at a time
 SPARE = 1e-12  #: by which a bound should pass its limit, so that it passes again in another order of summation
+FEW = 3  #: values on a side of a small box
 STEEPNESS = 0.05  #: weight of the slope of the bound beside the loss of the relaxation
 
 
@@ -97,12 +97,13 @@ class _Search:
         self.sides: list[tuple[NDArray[np.int64], NDArray[np.int64], int]] = []  # (nodes, sides, first child)
         self.count = 1
 
-    def run(self, deadline: float, name: str) -> str | Unknown | tuple[object, ...]:
+    def run(self, deadline: float, name: str) -> str | Unknown | Found:
         """The text of a tree, or why there is none, or an input and schedules that are unsafe."""
         box = ends_of(self.claim, self.query)
         if box is None or not self.rows:
             return tree_text(np.array([LEAF]))
-        self.width = np.where(box[1] > box[0], box[1] - box[0], 1.0)
+        self.wide = box[1] > box[0]
+        self.width = np.where(self.wide, box[1] - box[0], 1.0)
         stack = [_Block(np.zeros(1, np.int64), *box, None)]
         self.done.volume = 0.0
         last = time.monotonic()
@@ -126,16 +127,15 @@ class _Search:
             if time.monotonic() - last > 1.0:
                 last = time.monotonic()
                 waiting = sum(len(b.node) for b in stack)
-                self.options.report(
-                    f"splits: {name}: {self.done.volume:.4%} of the volume proved, {self.done.boxes} boxes, {waiting} wait"
-                )
+                share = f"{self.done.volume:.4%} of its volume proved"
+                self.options.report(f"splits: {name}: {share}, {self.done.boxes} boxes, {waiting} wait")
         return tree_text(self._tree())
 
     def _gave_up(self, name: str, why: str) -> Unknown:
         share = f"{self.done.volume:.4%} of the volume of {name} is proved by {self.done.boxes} boxes"
         return Unknown(self.claim, f"{why}; {share}", 0.0, "a longer time limit, or a higher precision")
 
-    def _step(self, block: _Block) -> _Block | None | str | tuple[object, ...]:
+    def _step(self, block: _Block) -> _Block | str | Found | None:
         state = self.relaxation.state(block.low, block.high, block.known)
         tried = [excluded(self.relaxation, state, r) for r in self.rows]
         good = np.logical_and.reduce([t.reached > SPARE for t in tried])
@@ -145,13 +145,13 @@ class _Search:
         if found is not None:
             return found
         single = (block.low == block.high).all(axis=1)
-        # points, and neighbours, are worth the tighter bounds of every sum
-        near = left[(np.abs(block.high - block.low)[left] <= 2.0**-22 * np.abs(block.high)[left]).all(axis=1)]
+        near = left[self._small(block)[left]]  # worth the tighter bounds of every sum
         if len(near):
             good[near] = excluded_by_values(self.claim, self.query, block.low[near], block.high[near])
             left = np.flatnonzero(~good)
         self.done.leaves += int(good.sum())
-        self.done.volume += float((((block.high - block.low) / self.width) + (self.width <= 0)).prod(axis=1)[good].sum())
+        shares = np.where(self.wide, (block.high - block.low) / self.width, 1.0).prod(axis=1)
+        self.done.volume += float(shares[good].sum())
         if single[left].any():
             at = left[single[left]][0]
             found = self.hunt.point(block.low[at], self.query)
@@ -168,6 +168,11 @@ class _Search:
         self.count += 2 * len(left)
         known = [(np.concatenate([a[left]] * 2), np.concatenate([b[left]] * 2)) for a, b in state.bounds]
         return _Block(nodes.reshape(-1), np.concatenate([la, lb]), np.concatenate([ha, hb]), known)
+
+    def _small(self, block: _Block) -> NDArray[np.bool_]:
+        """Boxes of at most `FEW` values on each side."""
+        fmt = self.claim.network.input.format
+        return np.asarray((ordinals(fmt, block.high) - ordinals(fmt, block.low) < FEW).all(axis=1))
 
     def _scores(self, state: State, tried: list[Tried]) -> Array:
         """How much each input is worth splitting: the loss of each relu's line where it is used, shared among the

@@ -23,7 +23,7 @@ from fpsmt.kernel.rules.safety import Rows, ends_of, excluded_by_values, rows_of
 from fpsmt.networks.batch import run_batch
 from fpsmt.networks.relaxation import Array, Relaxation, State
 
-Found = tuple[Any, Schedules]
+Found = tuple[list[Float], Schedules]  #: an input and the schedules of an unsafe execution
 
 SAMPLES = 4096
 DESCENT = 60  #: steps of descent
@@ -176,7 +176,8 @@ def pushed(
     """Schedules, and the outputs under them, that push the outputs at one input below the limits of all rows: each round
     pushes along the gradient of the rows that are farthest above."""
     attack = Attack(OutputsClose(claim.network, (tuple(inputs),), claim.executions), 0, {})
-    rng, plain = Random(rounds), ({}, {})
+    rng = Random(rounds)
+    plain: tuple[Schedules, Any] = ({}, {})
     attack.moves = MOVES
     attack.base = attack._forward(x, None, {}, *plain, rng)
     outputs = attack.base[attack.output]

@@ -199,7 +199,7 @@ class _Boxes(NamedTuple):
     above: NDArray[np.int64]  #: which of the boxes above, whose bounds are known, it is a part of
 
     def some(self, which: NDArray[np.bool_]) -> _Boxes:
-        return _Boxes(*(part[which] for part in self))
+        return _Boxes(self.node[which], self.low[which], self.high[which], self.above[which])
 
 
 def _covered(claim: Safe, query: Query, relaxation: Relaxation, tree: Tree, low: Array, high: Array) -> int | Open:
