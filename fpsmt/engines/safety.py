@@ -60,7 +60,7 @@ def splits(claim: Safe, options: Options) -> Verdict:
         return kernel.refute(claim, safe_counterexample(*found))
     done = Progress()
     for k, query in enumerate(claim.safety.queries):
-        search = _Search(claim, query, relaxation, hunt, options, done)
+        search = Search(claim, query, relaxation, hunt, options, done)
         answer = search.run(deadline, f"query {k + 1} of {len(claim.safety.queries)}")
         if isinstance(answer, Unknown):
             return answer
@@ -85,7 +85,7 @@ class _Block:
         return _Block(self.node[which], self.low[which], self.high[which], known)
 
 
-class _Search:
+class Search:
     """Branch and bound for one query."""
 
     def __init__(

@@ -128,8 +128,7 @@ class Hunt:
         """Runs inputs bit for bit under the default schedules."""
         if not len(x):
             return None
-        low, high = (end.min(axis=0) if end is low else end.max(axis=0) for end in (np.atleast_2d(low), np.atleast_2d(high)))
-        x = self._rounded(x, low, high)
+        x = self._rounded(x, np.atleast_2d(low).min(axis=0), np.atleast_2d(high).max(axis=0))
         y = run_batch(self.claim.network, x, self.claim.executions)[self.claim.network.output.name]
         fmt = self.claim.network.output.format
         for inputs, outputs in zip(x, y, strict=True):
@@ -173,8 +172,8 @@ class Hunt:
 def pushed(
     claim: Safe, inputs: list[Float], x: Array, rows: Rows, rounds: int
 ) -> Iterator[tuple[Schedules, Array]]:
-    """Schedules, and the outputs under them, that push the outputs at one input below the limits of all rows: each round
-    pushes along the gradient of the rows that are farthest above."""
+    """Schedules, and the outputs under them, that push the outputs at one input below the limits of all rows: each
+    round pushes along the gradient of the rows that are farthest above."""
     attack = Attack(OutputsClose(claim.network, (tuple(inputs),), claim.executions), 0, {})
     rng = Random(rounds)
     plain: tuple[Schedules, Any] = ({}, {})

@@ -18,7 +18,7 @@ from fpsmt.networks.relaxation import Relaxation
 
 @dataclass(frozen=True)
 class Violation:
-    """At the input of a counterexample: `every` execution is proved to be unsafe (else some are, and others may be); the
+    """At the input of a counterexample: `every` execution is proved to be unsafe (else some are, others may be); the
     network over the reals is unsafe too (`real`); its exact `outputs`."""
 
     every: bool
@@ -27,7 +27,7 @@ class Violation:
 
     @property
     def violated_by(self) -> str:
-        """``every``, ``some``, or ``execution-only``: executions are unsafe at an input where real arithmetic is safe."""
+        """``every``, ``some``, or ``execution-only``: executions are unsafe where real arithmetic is safe."""
         return ("every" if self.every else "some") if self.real else "execution-only"
 
 

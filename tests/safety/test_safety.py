@@ -116,9 +116,10 @@ def test_linear_bounds_hold_in_random_executions(fmt: str, execution: str) -> No
         trace = run(net, to_floats(net.input.format, x), how, schedules)
         y = [v.fraction for v in trace.output]
         for row, c in enumerate([(1, -1), (-1, 1), (1, 0)]):
-            exact = sum((Fraction(float(s)) * Fraction(v) for s, v in zip(a[row], x, strict=True)), Fraction(float(k[row])))
+            terms = [Fraction(float(s)) * Fraction(v) for s, v in zip(a[row], x, strict=True)]
+            exact = sum(terms, Fraction(float(k[row])))
             assert c[0] * y[0] + c[1] * y[1] >= exact
-        for at, name in enumerate(n for n, _, _, _ in [("affine1", 0, 0, 0), ("affine2", 0, 0, 0)]):
+        for at, name in enumerate(("affine1", "affine2")):
             ends = state.bounds[at]
             for i, v in enumerate(trace.values[name]):
                 assert Fraction(float(ends[0][0, i])) <= v.fraction <= Fraction(float(ends[1][0, i]))
