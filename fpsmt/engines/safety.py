@@ -33,6 +33,9 @@ from fpsmt.kernel.rules.safety import (
 from fpsmt.networks.relaxation import Array, Bounds, Relaxation, State
 
 BATCH = 512  #: boxes whose bounds are computed at a time
+MOST_SIGNS = 24  #: of units told on one way down
+FEW_INPUTS = 16  #: with so few or fewer inputs they alone are split
+PREFER = 1.0  #: how many times the worth of an input the loss of a unit must be, to tell its sign
 SPARE = 1e-12  #: by which a bound should pass its limit, so that it passes again in another order of summation
 FEW = 3  #: values on a side of a small box
 STEEPNESS = 0.05  #: weight of the slope of the bound beside the loss of the relaxation
@@ -40,7 +43,8 @@ STEEPNESS = 0.05  #: weight of the slope of the bound beside the loss of the rel
 
 @dataclass
 class Progress:
-    """What a search has done; `volume` is the share of the box of the present query that is proved."""
+    """What a search has done; `volume` is the share of the box of the present query that is proved, where a
+    sign halves it."""
 
     boxes: int = 0
     leaves: int = 0
@@ -79,10 +83,11 @@ class _Block:
     low: Array
     high: Array
     known: Bounds | None
+    signs: NDArray[np.int64]  #: of units, as `fpsmt.networks.relaxation` numbers them
 
     def take(self, which: NDArray[np.intp]) -> _Block:
         known = None if self.known is None else [(a[which], b[which]) for a, b in self.known]
-        return _Block(self.node[which], self.low[which], self.high[which], known)
+        return _Block(self.node[which], self.low[which], self.high[which], known, self.signs[which])
 
 
 class Search:
@@ -96,6 +101,8 @@ class Search:
         self.rows = [rows_of(p, claim.network.sizes[claim.network.output.name]) for p in query.unsafe]
         self.sides: list[tuple[NDArray[np.int64], NDArray[np.int64], int]] = []  # (nodes, sides, first child)
         self.count = 1
+        self.inputs, self.prefer = claim.network.input.size, PREFER
+        self.few_units = 0 if self.inputs <= FEW_INPUTS else LEAF
 
     def run(self, deadline: float, name: str) -> str | Unknown | Found:
         """The text of a tree, or why there is none, or an input and schedules that are unsafe."""
@@ -104,7 +111,7 @@ class Search:
             return tree_text(np.array([LEAF]))
         self.wide = box[1] > box[0]
         self.width = np.where(self.wide, box[1] - box[0], 1.0)
-        stack = [_Block(np.zeros(1, np.int64), *box, None)]
+        stack = [_Block(np.zeros(1, np.int64), *box, None, np.zeros((1, 0), np.int64))]
         self.done.volume = 0.0
         last = time.monotonic()
         while stack:
@@ -136,8 +143,8 @@ class Search:
         return Unknown(self.claim, f"{why}; {share}", 0.0, "a longer time limit, or a higher precision")
 
     def _step(self, block: _Block) -> _Block | str | Found | None:
-        state = self.relaxation.state(block.low, block.high, block.known)
-        tried = [excluded(self.relaxation, state, r) for r in self.rows]
+        state = self.relaxation.state(block.low, block.high, self.relaxation.signed(block.known, block.signs))
+        tried = [excluded(self.relaxation, state, r, block.signs) for r in self.rows]
         good = np.logical_and.reduce([t.reached > SPARE for t in tried])
         self.done.boxes += len(good)
         left = np.flatnonzero(~good)
@@ -151,6 +158,7 @@ class Search:
             left = np.flatnonzero(~good)
         self.done.leaves += int(good.sum())
         shares = np.where(self.wide, (block.high - block.low) / self.width, 1.0).prod(axis=1)
+        shares *= 0.5 ** (block.signs >= 0).sum(axis=1)
         self.done.volume += float(shares[good].sum())
         if single[left].any():
             at = left[single[left]][0]
@@ -158,27 +166,32 @@ class Search:
             return found if found is not None else f"the input {block.low[at].tolist()[:8]} could not be decided"
         if not len(left):
             return None
-        score = self._scores(state, tried)[left]
+        score, losses = (found[left] for found in self._scores(state, tried))
         score = np.where(block.high[left] > block.low[left], score, -1.0)
         side = score.argmax(axis=1)
+        if losses.shape[1] and block.signs.shape[1] < MOST_SIGNS and self.inputs + losses.shape[1] < LEAF:
+            unit = losses.argmax(axis=1)
+            at = np.arange(len(left))
+            worth = (losses[at, unit] > self.prefer * score[at, side]) & ((losses > 0).sum(axis=1) <= self.few_units)
+            side = np.where(worth, self.inputs + unit, side)
         some = block.take(left)
-        (la, ha), (lb, hb) = split_boxes(self.claim.network.input, some.low, some.high, side)
+        (la, ha), (lb, hb), signs = split_boxes(self.claim.network.input, some.low, some.high, some.signs, side)
         self.sides.append((some.node, side.astype(np.int64), self.count))
         nodes = np.arange(self.count, self.count + 2 * len(left)).reshape(2, -1)
         self.count += 2 * len(left)
         known = [(np.concatenate([a[left]] * 2), np.concatenate([b[left]] * 2)) for a, b in state.bounds]
-        return _Block(nodes.reshape(-1), np.concatenate([la, lb]), np.concatenate([ha, hb]), known)
+        return _Block(nodes.reshape(-1), np.concatenate([la, lb]), np.concatenate([ha, hb]), known, signs)
 
     def _small(self, block: _Block) -> NDArray[np.bool_]:
         """Boxes of at most `FEW` values on each side."""
         fmt = self.claim.network.input.format
         return np.asarray((ordinals(fmt, block.high) - ordinals(fmt, block.low) < FEW).all(axis=1))
 
-    def _scores(self, state: State, tried: list[Tried]) -> Array:
-        """How much each input is worth splitting: the loss of each relu's line where it is used, shared among the
-        inputs as its value depends on them; and a little of the slope of the bound itself."""
+    def _scores(self, state: State, tried: list[Tried]) -> tuple[Array, Array]:
+        """How much each input, and each unit, is worth splitting: the loss of each relu's line where it is used; for
+        inputs shared as the unit's value depends on them, and a little of the slope of the bound itself."""
         radius = state.radius
-        out = np.zeros_like(state.low)
+        out, losses = np.zeros_like(state.low), np.zeros((len(state.low), int(self.relaxation.first[-1])))
         relus = [k for k, step in enumerate(self.relaxation.steps) if step.relu]
         weights = []
         slope = None
@@ -200,10 +213,12 @@ class Search:
                 loss = np.where(rows < 0, -rows * state.lines[k][2], rows * np.minimum(high, -low))
                 loss = np.where(((low < 0) & (high > 0)) & open_[:, None], loss, 0.0)
                 out += np.einsum("bn,bni->bi", loss, weights[at])
+                losses[:, self.relaxation.first[k] : self.relaxation.first[k + 1]] += loss
             direct = np.abs(np.einsum("br,brn->bn", one.shares, one.below.slopes)) * radius
             out += np.where(open_[:, None], STEEPNESS * direct, 0.0)
-        unknown = ~np.isfinite(out)
-        return np.where(unknown.any(axis=1, keepdims=True), radius / self.width, out) + 1e-9 * radius / self.width
+        unknown = ~np.isfinite(out).all(axis=1, keepdims=True)
+        worth = np.where(unknown, radius / self.width, out) + 1e-9 * radius / self.width
+        return worth, np.where(unknown, 0.0, losses)
 
     def _tree(self) -> NDArray[np.int64]:
         """Sides of all nodes, each before its lower half before its upper half."""
@@ -227,7 +242,11 @@ def _joined(one: _Block, two: _Block) -> _Block:
     pairs = [(one.node, two.node), (one.low, two.low), (one.high, two.high)]
     node, low, high = (np.concatenate(p) for p in pairs)
     assert one.known is not None and two.known is not None
+    width = max(one.signs.shape[1], two.signs.shape[1])
+    signs = np.concatenate(
+        [np.pad(b.signs, ((0, 0), (0, width - b.signs.shape[1])), constant_values=-1) for b in (one, two)]
+    )
     known = [
         (np.concatenate([a, c]), np.concatenate([b, d])) for (a, b), (c, d) in zip(one.known, two.known, strict=True)
     ]
-    return _Block(node, low, high, known)
+    return _Block(node, low, high, known, signs)

@@ -19,7 +19,7 @@ from fpsmt.engines.predictions import MOVES, Attack, Schedules
 from fpsmt.errors import Unsupported
 from fpsmt.floats import Context, Float, Mode, Overflow, Subnormals
 from fpsmt.floats.vector import round_array, to_floats
-from fpsmt.kernel.rules.safety import Rows, ends_of, excluded_by_values, rows_of
+from fpsmt.kernel.rules.safety import Rows, ends_of, excluded, excluded_by_values, rows_of
 from fpsmt.networks.batch import run_batch
 from fpsmt.networks.relaxation import Array, Relaxation, State
 
@@ -147,12 +147,20 @@ class Hunt:
             for query in self.claim.safety.queries:
                 if polytope in query.unsafe and (box := ends_of(self.claim, query)) is not None:
                     point = self._rounded(x, box[0][0], box[1][0])
-                    if excluded_by_values(self.claim, query, point[None], point[None]).all():
+                    if self._safe_at(point, query):
                         continue
                     found = self._push(point, polytope, query, 2)
                     if found is not None:
                         return found
         return None
+
+    def _safe_at(self, x: Array, query: Query) -> bool:
+        """Whether bounds at the input exclude every polytope."""
+        state, none = self.relaxation.state(x[None], x[None]), np.zeros((1, 0), np.int64)
+        rows = [rows_of(p, self.outputs) for p in query.unsafe]
+        return all(excluded(self.relaxation, state, r, none).excluded.all() for r in rows) or bool(
+            excluded_by_values(self.claim, query, x[None], x[None]).all()
+        )
 
     def _push(self, x: Array, polytope: Polytope, query: Query, rounds: int) -> Found | None:
         inputs = to_floats(self.fmt, x)

@@ -17,6 +17,11 @@ relu(z′) with z′ in [l, u]: h = 0 if u ≤ 0, h = z′ if l ≥ 0, and else 
 [0, 1] and t ≥ max(−s l, (1 − s)u), because h − s z′ is convex in z′ and is at most that at both ends.  A coefficient
 A_j ≥ 0 takes the lower line, another one the upper line.  At the inputs a·x ≥ a·c − |a|·r on a box [c − r, c + r].
 
+**Signs.**  A box may come with signs of some units: what is said is then about the pairs (x, s) of an input of the box
+and an execution in which z ≤ 0, or z ≥ 0, at each of these units.  0 is then one of the unit's bounds.  A minorant of
+z (of −z) is ≤ 0 for all such pairs, which excludes inputs like a row of an unsafe polytope does.  A unit is named by
+its number among all units with a relu, a sign by 2·unit + (1 for z ≥ 0), −1 for no sign.
+
 **Arithmetic.**  All this runs in float64, in any order of summation, with or without fma.  ν = (n + 8)·2^−52 bounds the
 relative error of sums of n products: |computed − exact| ≤ ν·Σ|terms| (+ underflow), with twice the room that is needed.
 
@@ -34,7 +39,7 @@ relative error of sums of n products: |computed − exact| ≤ ν·Σ|terms| (+ 
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 
@@ -57,6 +62,7 @@ Bounds = list[tuple[Array, Array]]  #: for each step (low, high) of what its act
 LARGEST = 2.0**200  #: values above this are not spoken of
 ROOM = 1.0 + 2.0**-40
 TINY = 2.0**-600
+MOST_LINES = 16  #: inputs for which shares are found by line searches too
 CHUNK = 1 << 20  #: coefficients of a matrix held at a time
 COARSE = 12  #: with so few bits or fewer, the outputs' own bounds are worth having for their last rounding
 
@@ -243,6 +249,10 @@ class State:
     errors: list[Array]  #: E with what float64 needs on top, enlarged
     good: NDArray[np.bool_]  #: where nothing overflows
 
+    def part(self, which: NDArray[np.intp]) -> State:
+        """Some boxes, as far as minorants need it."""
+        return State(self.low[which], self.high[which], [], [], [], self.good[which])
+
     @property
     def centre(self) -> Array:
         return (self.low + self.high) / 2
@@ -273,6 +283,7 @@ class Relaxation:
         self.steps = read_steps(network, executions)
         self.inputs = network.input.size
         self.sizes = [self.inputs, *(step.size for step in self.steps)]
+        self.first = np.cumsum([0, *(step.size if step.relu else 0 for step in self.steps)])  #: unit of each step
         self.absolute = [None if step.weights is None else np.abs(step.weights) for step in self.steps]
 
     # -- one box after the other --------------------------------------------------------------------------
@@ -306,10 +317,48 @@ class Relaxation:
             size = np.where(state.good[:, None], size, 0.0)
         return state
 
+    def signed(self, known: Bounds | None, signs: NDArray[np.int64]) -> Bounds | None:
+        """Known bounds of boxes with the signs (boxes, any number) of their units."""
+        if not (signs >= 0).any():
+            return known
+        boxes = len(signs)
+        if known is None:
+            shapes = [(boxes, step.size) for step in self.steps]
+            known = [(np.full(shape, -np.inf), np.full(shape, np.inf)) for shape in shapes]
+        out = [(low.copy(), high.copy()) for low, high in known]
+        for k, box, at in self._places(signs):
+            (low, high), unit, positive = out[k], signs[box, at] // 2 - self.first[k], signs[box, at] % 2 == 1
+            low[box[positive], unit[positive]] = np.maximum(low[box[positive], unit[positive]], 0.0)
+            high[box[~positive], unit[~positive]] = np.minimum(high[box[~positive], unit[~positive]], 0.0)
+        return out
+
+    def _places(self, signs: NDArray[np.int64]) -> Iterator[tuple[int, NDArray[np.intp], NDArray[np.intp]]]:
+        """For each step that has some: where the signs (boxes, any number) of its units are."""
+        for k, step in enumerate(self.steps):
+            unit = signs // 2 - self.first[k]
+            box, at = np.nonzero((signs >= 0) & (unit >= 0) & (unit < step.size) & step.relu)
+            if len(box):
+                yield k, box, at
+
+    def sign_minorants(self, state: State, signs: NDArray[np.int64]) -> Minorants:
+        """Below z where z ≤ 0, and below −z where z ≥ 0, for each sign (boxes, signs); −∞ where there is none."""
+        boxes, count = signs.shape
+        slopes, constants = np.zeros((boxes, count, self.inputs)), np.full((boxes, count), -np.inf)
+        for k, box, at in self._places(signs):
+            rows = np.zeros((len(box), self.steps[k].size))
+            unit, positive = signs[box, at] // 2 - self.first[k], signs[box, at] % 2 == 1
+            rows[np.arange(len(box)), unit] = np.where(positive, -1.0, 1.0)
+            a, constant, size = self._back(state, k, rows, box, None)
+            good = state.good[box] & np.isfinite(a).all(axis=1)
+            slopes[box, at] = np.where(good[:, None], a, 0.0)
+            constants[box, at] = np.where(good, _sure(constant, size), -np.inf)
+        return Minorants(slopes, constants, [])
+
     def _tighten(self, state: State, k: int, bottom: Array, top: Array) -> None:
         """Bounds of the values of step k whose sign is open."""
         step = self.steps[k]
         open_ = (bottom < 0) & (top > 0) if step.relu else bottom < top
+        open_ |= ~(np.isfinite(bottom) & np.isfinite(top))
         box, unit = np.nonzero(open_ & state.good[:, None])
         if not len(box):
             return
@@ -492,3 +541,48 @@ def combinations(rows: int, points: Sequence[float] = (0.2, 0.4, 0.6, 0.8)) -> A
         for j in range(i):
             listed += [t * np.eye(rows)[i] + (1 - t) * np.eye(rows)[j] for t in points]
     return np.array(listed).reshape(len(listed), rows)
+
+
+def good_shares(state: State, slopes: Array, constants: Array, start: Array, rounds: int) -> Array:
+    """Shares (boxes, rows ≥ 0) that make the least value of the combination of minorants large, by multiplicative
+    ascent from `start`.  Any shares ≥ 0 are right: these need not be the best."""
+    r = state.radius
+    heard = np.isfinite(constants)
+    k = np.where(heard, constants, 0.0)
+    at = np.einsum("brn,bn->br", slopes, state.centre) + k
+    spread = slopes * r[:, None, :]
+    scale = np.abs(at) + np.abs(spread).sum(axis=2) + 2.0**-200
+    at, spread = at / scale, spread / scale[:, :, None]
+    share = np.where(heard, 0.5 * start * scale + 0.5 / heard.sum(axis=1, keepdims=True).clip(1), 0.0)
+    best, chosen = np.full(len(r), -np.inf), share
+    for number in range(rounds):
+        share = share / share.sum(axis=1, keepdims=True).clip(2.0**-200)
+        mixed = np.einsum("br,brn->bn", share, spread)
+        value = (share * at).sum(axis=1) - np.abs(mixed).sum(axis=1)
+        better = value > best
+        best = np.where(better, value, best)
+        chosen = np.where(better[:, None], share, chosen)
+        slope = at - np.einsum("brn,bn->br", spread, np.sign(mixed))
+        share = share * np.exp(np.clip(slope, -4.0, 4.0) * (4.0 / (1.0 + 0.3 * number)))
+    if slopes.shape[2] <= MOST_LINES:
+        _polish(chosen, at, spread, heard)
+    return np.where(np.isfinite(chosen) & heard, chosen / scale, 0.0)
+
+
+def _polish(share: Array, at: Array, spread: Array, heard: NDArray[np.bool_]) -> None:
+    """Line searches in place, one share after the other: the value is concave and piecewise linear in it, so that the
+    best is 0 or where some slope of the mixture vanishes."""
+    boxes = np.arange(len(share))
+    for row in [*range(share.shape[1])] * 2:
+        slope = spread[:, row]
+        rest = np.einsum("br,brn->bn", share, spread) - share[:, row, None] * slope
+        base = (share * at).sum(axis=1) - share[:, row] * at[:, row]
+        with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
+            tried = np.clip(np.nan_to_num(-rest / slope, posinf=0.0, neginf=0.0), 0.0, 2.0**40)
+        tried = np.concatenate([tried, share[:, row, None]], axis=1)
+        mixed = rest[:, None, :] + tried[:, :, None] * slope[:, None, :]
+        value = base[:, None] + tried * at[:, row, None] - np.abs(mixed).sum(axis=2)
+        # a larger scale is no better: compare at the same sum of shares
+        value /= (share.sum(axis=1) - share[:, row])[:, None] + tried + 2.0**-200
+        best = tried[boxes, value.argmax(axis=1)]
+        share[:, row] = np.where(heard[:, row], best, 0.0)

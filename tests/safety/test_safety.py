@@ -119,6 +119,17 @@ def test_linear_bounds_hold_in_random_executions(fmt: str, execution: str) -> No
             terms = [Fraction(float(s)) * Fraction(v) for s, v in zip(a[row], x, strict=True)]
             exact = sum(terms, Fraction(float(k[row])))
             assert c[0] * y[0] + c[1] * y[1] >= exact
+        told = np.array([[2 * unit + (trace.values["affine1"][unit].fraction > 0) for unit in (0, 3)]])
+        part = relaxation.state(low, high, relaxation.signed(None, told))
+        signed = relaxation.minorants(part, np.array([[1.0, -1.0]]))
+        more = relaxation.sign_minorants(part, told)
+        held = [*zip(signed.slopes[0], signed.constants[0], [y[0] - y[1]], strict=True)]
+        for at, unit in enumerate((0, 3)):
+            z = trace.values["affine1"][unit].fraction
+            held.append((more.slopes[0, at], more.constants[0, at], -abs(z)))
+        for slope, constant, value in held:
+            exact = sum((Fraction(float(s)) * Fraction(v) for s, v in zip(slope, x, strict=True)), Fraction(0))
+            assert value >= exact + Fraction(float(constant))
         for at, name in enumerate(("affine1", "affine2")):
             ends = state.bounds[at]
             for i, v in enumerate(trace.values[name]):
@@ -215,6 +226,22 @@ def test_a_side_of_one_value_is_not_split(proved: kernel.Proved) -> None:
     query = Query(((Fraction(1), Fraction(1)),) * 2, stated.safety.queries[0].unsafe)
     with pytest.raises(EvidenceError, match="one value"):
         _apply(replace(stated, safety=Property((query,))), np.array([0, LEAF, LEAF]))
+
+
+def test_signs_of_units_split_executions() -> None:
+    """relu(x) − x/2 ≥ 0: the lower line of relu alone does not show it, its two signs do."""
+    net = Network.sequential("float32", 1, [([[1], [-1]], [0, 0]), "relu", ([[0.5, 0.5], [0, 0]], [0, 0])])
+    unsafe = Polytope.of([({0: 1}, Fraction(-1, 100), False)])
+    stated = Safe(net, parse_execution("any"), Property((Query(((Fraction(-1), Fraction(1)),), (unsafe,)),)))
+    net2 = Network.sequential("float32", 1, [([[1], [1]], [0, 1]), "relu", ([[1, -0.5], [0, 0]], [0.5, 0])])
+    other = replace(stated, network=net2)
+    assert _apply(other, np.array([LEAF])).name == "unknown"
+    assert _apply(other, np.array([1, LEAF, LEAF])).name == "proved"
+    assert _apply(other, np.array([2, LEAF, LEAF])).name == "unknown"
+    assert _apply(other, np.array([1, 1, LEAF, LEAF, 2, LEAF, LEAF])).name == "proved"
+    with pytest.raises(UsageError, match="2 units"):
+        _apply(other, np.array([3, LEAF, LEAF]))
+    assert _apply(stated, np.array([LEAF])).name == "proved"
 
 
 def test_boxes_without_a_value_have_nothing_to_prove() -> None:

@@ -28,6 +28,7 @@ from fpsmt.networks.relaxation import (
     Relaxation,
     State,
     combinations,
+    good_shares,
     halves,
     least_values,
 )
@@ -35,6 +36,7 @@ from fpsmt.networks.relaxation import (
 LEAF = 0xFFFF  #: in a tree of splits
 MOST_NODES = 1 << 24
 BOXES = 256  #: whose bounds are computed at a time
+ROUNDS = 8  #: of ascent for the shares of minorants
 LEVELS = 2  #: of splits below boxes whose bounds are computed, before bounds are computed again
 
 
@@ -69,21 +71,37 @@ class Tried(NamedTuple):
     reached: Array
 
 
-def excluded(relaxation: Relaxation, state: State, rows: Rows) -> Tried:
-    """On which boxes no execution's outputs are in the polytope.
+def excluded(relaxation: Relaxation, state: State, rows: Rows, signs: NDArray[np.int64]) -> Tried:
+    """On which boxes, with these signs (boxes, any number), no execution's outputs are in the polytope.
 
-    If Σ λₖ(cₖ·y − rhsₖ) > 0 for some λ ≥ 0, some row k has cₖ·y > rhsₖ, and y is not in the polytope.
+    Let minorants mₖ(x) be below cₖ·y − rhsₖ for the rows of the polytope, and below ±z for the signs.  If Σ λₖmₖ > 0
+    on the box for some λ ≥ 0, one of the mₖ(x) is > 0 for each x: some row is violated, or a unit has another sign.
     """
     below = relaxation.minorants(state, rows.weights)
+    boxes, count = len(state.low), len(rows.limits)
     constants = np.nextafter(below.constants - rows.limits, -np.inf)
-    boxes = len(state.low)
-    if not len(rows.limits):
+    slopes = below.slopes
+    if signs.shape[1]:
+        more = relaxation.sign_minorants(state, signs)
+        slopes, constants = np.concatenate([slopes, more.slopes], 1), np.concatenate([constants, more.constants], 1)
+    total = count + signs.shape[1]
+    if not total:
         return Tried(np.zeros(boxes, dtype=bool), below, np.zeros((boxes, 0)), np.full(boxes, -np.inf))
-    shares = np.broadcast_to(rows.shares, (boxes, *rows.shares.shape))
-    values = least_values(state, below.slopes, constants, shares)
+    listed = np.zeros((len(rows.shares), total))
+    listed[:, :count] = rows.shares
+    shares = np.tile(listed, (boxes, 1, 1))
+    values = least_values(state, slopes, constants, shares) if count else np.full((boxes, 1), -np.inf)
     best = values.argmax(axis=1)
     reached = values[np.arange(boxes), best]
-    return Tried(reached > 0, below, rows.shares[best], reached)
+    chosen = listed[best] if count else np.zeros((boxes, total))
+    left = np.flatnonzero(reached <= 0)
+    if (signs.shape[1] or count > 2) and len(left):
+        part = state.part(left)
+        found = good_shares(part, slopes[left], constants[left], chosen[left], ROUNDS)
+        value = least_values(part, slopes[left], constants[left], found[:, None, :])[:, 0]
+        better = value > reached[left]
+        reached[left[better]], chosen[left[better]] = value[better], found[better]
+    return Tried(reached > 0, below, chosen[:, :count], reached)
 
 
 def excluded_by_values(claim: Safe, query: Query, low: Array, high: Array) -> NDArray[np.bool_]:
@@ -107,8 +125,8 @@ def _misses(polytope: Polytope, low: Array, high: Array) -> bool:
 
 
 class Tree(NamedTuple):
-    """Splits of a box: `inputs` the side that is halved, or `LEAF`; `second` the node of the upper half, the lower one
-    being the next node."""
+    """Splits of a box: `inputs` the side that is halved, or the number of inputs + a unit whose sign is told, or
+    `LEAF`; `second` the node of the upper half (z ≥ 0), the lower one (z ≤ 0) being the next node."""
 
     inputs: NDArray[np.int64]
     second: NDArray[np.int64]
@@ -158,9 +176,10 @@ def splits_of_the_inputs(claim: Claim, data: Mapping[str, Json], premises: Seque
 
     data: ``trees``, the text of one tree for each query.  A node's box has ends that are values of the input's format;
     its halves [low, m] and [m⁺, high] on the side it names, with neighbours m < m⁺, have all values of its box between
-    them.  On a leaf no execution's outputs are in the polytope, by linear bounds of its rows
-    (`fpsmt.networks.relaxation`) or by the bounds of each output (`fpsmt.networks.bounds`).  Bounds of the values of a
-    box hold for its parts.  A query whose box has no value of the format has nothing to prove.
+    them.  A node may also tell the sign of the value of a unit before its relu: each execution on an input of its box
+    has z ≤ 0 there, or z ≥ 0, and its parts have the executions of either kind.  On a leaf no outputs are in the
+    polytope, by linear bounds of its rows (`fpsmt.networks.relaxation`) or by the bounds of each output
+    (`fpsmt.networks.bounds`).  Bounds of the values of a box hold for its parts.  A query whose box has no value of the format has nothing to prove.
     """
     if not isinstance(claim, Safe):
         raise EvidenceError(f"splits of the inputs do not speak about {claim.kind}")
@@ -198,8 +217,10 @@ class _Boxes(NamedTuple):
     high: Array
     above: NDArray[np.int64]  #: which of the boxes above, whose bounds are known, it is a part of
 
+    signs: NDArray[np.int64]  #: of units, (boxes, any number), −1 for none
+
     def some(self, which: NDArray[np.bool_]) -> _Boxes:
-        return _Boxes(self.node[which], self.low[which], self.high[which], self.above[which])
+        return _Boxes(self.node[which], self.low[which], self.high[which], self.above[which], self.signs[which])
 
 
 def _covered(claim: Safe, query: Query, relaxation: Relaxation, tree: Tree, low: Array, high: Array) -> int | Open:
@@ -235,7 +256,7 @@ def _pass(
     """The leaves (node, low, high), among the wanted ones, on which some polytope is not excluded."""
     rows = [rows_of(p, claim.network.sizes[claim.network.output.name]) for p in query.unsafe]
     root = np.zeros(1, np.int64)
-    waiting: list[tuple[_Boxes, Bounds | None]] = [(_Boxes(root, low, high, root), None)]
+    waiting: list[tuple[_Boxes, Bounds | None]] = [(_Boxes(root, low, high, root, np.zeros((1, 0), np.int64)), None)]
     failed: list[tuple[int, Array, Array]] = []
     while waiting:
         boxes, known = waiting.pop()
@@ -244,14 +265,15 @@ def _pass(
             waiting.append((boxes.some(later), known))
             boxes = boxes.some(~later)
         if (tree.inputs[boxes.node] != LEAF).any():  # bounds for the parts
-            known = relaxation.state(boxes.low, boxes.high, _pick(known, boxes.above)).bounds
+            known = _state(relaxation, boxes, known).bounds
             boxes = boxes._replace(above=np.arange(len(boxes.node)))
         for _ in range(levels + 1):
             leaf = tree.inputs[boxes.node] == LEAF
             if leaf.any():
                 some = boxes.some(leaf)
-                state = relaxation.state(some.low, some.high, _pick(known, some.above))
-                good = np.logical_and.reduce([leaf[leaf], *(excluded(relaxation, state, r).excluded for r in rows)])
+                state = _state(relaxation, some, known)
+                tried = [excluded(relaxation, state, r, some.signs).excluded for r in rows]
+                good = np.logical_and.reduce([leaf[leaf], *tried])
                 if not good.all():
                     good[~good] = excluded_by_values(claim, query, some.low[~good], some.high[~good])
                 bad = some.some(~good)
@@ -259,38 +281,48 @@ def _pass(
             boxes = boxes.some(~leaf)
             if not len(boxes.node):
                 break
-            boxes = _split(claim.network, tree, boxes)
+            boxes = _split(claim.network, relaxation, tree, boxes)
             boxes = boxes.some(wanted[boxes.node])
         if len(boxes.node):
             waiting.append((boxes, known))
     return failed
 
 
-def _pick(known: Bounds | None, above: NDArray[np.int64]) -> Bounds | None:
-    return None if known is None else [(low[above], high[above]) for low, high in known]
+def _state(relaxation: Relaxation, boxes: _Boxes, known: Bounds | None) -> State:
+    if known is not None:
+        known = [(low[boxes.above], high[boxes.above]) for low, high in known]
+    return relaxation.state(boxes.low, boxes.high, relaxation.signed(known, boxes.signs))
 
 
-def _split(network: Network, tree: Tree, boxes: _Boxes) -> _Boxes:
-    side, at = tree.inputs[boxes.node], np.arange(len(boxes.node))
-    if side.max() >= network.input.size:
-        raise UsageError(f"a tree splits input {side.max()}, and the network has {network.input.size}")
-    below, above = split_boxes(network.input, boxes.low, boxes.high, side)
+def _split(network: Network, relaxation: Relaxation, tree: Tree, boxes: _Boxes) -> _Boxes:
+    side, sizes = tree.inputs[boxes.node], network.input.size
+    if side.max() >= sizes + relaxation.first[-1]:
+        raise UsageError(f"a tree splits side {side.max()}: there are {sizes} inputs and {relaxation.first[-1]} units")
+    below, above, signs = split_boxes(network.input, boxes.low, boxes.high, boxes.signs, side)
     return _Boxes(
         np.concatenate([boxes.node + 1, tree.second[boxes.node]]),
         np.concatenate([below[0], above[0]]), np.concatenate([below[1], above[1]]),
-        np.concatenate([boxes.above[at], boxes.above[at]]),
+        np.concatenate([boxes.above] * 2), signs,
     )  # fmt: skip
 
 
 def split_boxes(
-    node: Input, low: Array, high: Array, side: NDArray[np.int64]
-) -> tuple[tuple[Array, Array], tuple[Array, Array]]:
-    """The lower and the upper halves (low, high) of boxes (boxes, inputs), each halved on its side; an evidence error
-    for a side of a single value."""
-    at = np.arange(len(low))
-    if not (low[at, side] < high[at, side]).all():
+    node: Input, low: Array, high: Array, signs: NDArray[np.int64], side: NDArray[np.int64]
+) -> tuple[tuple[Array, Array], tuple[Array, Array], NDArray[np.int64]]:
+    """The lower and the upper parts (low, high) of boxes, each split on its side, and the signs of the lower and then
+    of the upper parts; an evidence error for an input of a single value."""
+    at = np.flatnonzero(side < node.size)
+    of = side[at]
+    if not (low[at, of] < high[at, of]).all():
         raise EvidenceError("a tree splits a side that has one value")
-    first, second = halves(node.format, low[at, side], high[at, side])
     upper, lower = low.copy(), high.copy()
-    lower[at, side], upper[at, side] = first, second
-    return (low, lower), (upper, high)
+    if len(at):
+        lower[at, of], upper[at, of] = halves(node.format, low[at, of], high[at, of])
+    if len(at) < len(side):
+        told = np.where(side < node.size, -1, 2 * (side - node.size))
+        first, second = (np.column_stack([signs, np.where(told < 0, -1, told + k)]) for k in (0, 1))
+        signs = np.concatenate([first, second])
+    else:
+        signs = np.concatenate([signs, signs])
+    signs = -np.sort(-signs, axis=1)  # what is empty comes last
+    return (low, lower), (upper, high), signs[:, : int((signs >= 0).sum(axis=1).max(initial=0))]
