@@ -50,8 +50,8 @@ from fpsmt.errors import Unsupported
 from fpsmt.floats import Context, Format, Mode, Overflow, Subnormals, pow2
 from fpsmt.floats.vector import arithmetic, embeds, from_ordinals, ordinals, round_array
 from fpsmt.functions import CorrectlyRounded
-from fpsmt.networks.bounds import float_up, sum_growth
 from fpsmt.networks.executions import Execution
+from fpsmt.networks.growth import float_up, sum_growth
 from fpsmt.networks.interpreter import Executions, execution_of
 from fpsmt.networks.networks import Network
 from fpsmt.networks.nodes import Activation, Affine, Cast, Constant, Elementwise, Input, Node, Select

@@ -18,7 +18,8 @@ from fpsmt.errors import EvidenceError, Unsupported, UsageError
 from fpsmt.floats.vector import to_carrier
 from fpsmt.kernel.kernel import Holds, Open, Outcome, rule
 from fpsmt.kernel.trust import VECTOR
-from fpsmt.networks.bounds import enclosures, float_up
+from fpsmt.networks.bounds import enclosures
+from fpsmt.networks.growth import float_up
 from fpsmt.networks.networks import Network
 from fpsmt.networks.nodes import Input
 from fpsmt.networks.relaxation import (
@@ -179,7 +180,8 @@ def splits_of_the_inputs(claim: Claim, data: Mapping[str, Json], premises: Seque
     them.  A node may also tell the sign of the value of a unit before its relu: each execution on an input of its box
     has z ≤ 0 there, or z ≥ 0, and its parts have the executions of either kind.  On a leaf no outputs are in the
     polytope, by linear bounds of its rows (`fpsmt.networks.relaxation`) or by the bounds of each output
-    (`fpsmt.networks.bounds`).  Bounds of the values of a box hold for its parts.  A query whose box has no value of the format has nothing to prove.
+    (`fpsmt.networks.bounds`).  Bounds of the values of a box hold for its parts.  A query whose box has no value of the
+    format has nothing to prove.
     """
     if not isinstance(claim, Safe):
         raise EvidenceError(f"splits of the inputs do not speak about {claim.kind}")
