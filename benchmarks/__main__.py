@@ -15,6 +15,7 @@ from benchmarks import (  # noqa: F401
     indicators,
     rationals,
     represent,
+    safety,
     separation,
     sums,
 )

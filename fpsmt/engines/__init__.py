@@ -13,6 +13,7 @@ from fpsmt.engines import (
     gradients,
     predictions,
     representation,
+    safety,
     safety_search,
     separation,
     separation_points,
@@ -26,6 +27,6 @@ from fpsmt.engines.engine import ENGINES, Engine, Options, engine
 __all__ = [
     "ENGINES", "Engine", "Options", "approximation", "blocks", "conditions", "contracts", "decide", "engine",
     "extremes", "formulas", "gradient_conditions", "gradient_functions", "gradient_representation", "gradients",
-    "predictions", "representation", "safety_search", "separation", "separation_points", "steering", "sums",
-    "telling",
+    "predictions", "representation", "safety", "safety_search", "separation", "separation_points", "steering",
+    "sums", "telling",
 ]  # fmt: skip

@@ -44,7 +44,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from fractions import Fraction
 from itertools import islice
 from typing import Any
 
@@ -52,7 +51,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from fpsmt.errors import Unsupported, UsageError
-from fpsmt.floats import Context, Float, Format, Mode, Overflow, Subnormals, from_ordinal, pow2, round_real, ulp, zero
+from fpsmt.floats import Context, Float, Format, Mode, Overflow, Subnormals, from_ordinal, round_real, ulp, zero
 from fpsmt.floats.vector import arithmetic, decode, embeds, encode, from_ordinals, round_array, to_floats, values
 from fpsmt.functions import (
     Clamped,
@@ -75,10 +74,11 @@ from fpsmt.functions.refine import read_input
 from fpsmt.networks import nodes
 from fpsmt.networks.charges import WAYS, Charges, accepts, charged_sums
 from fpsmt.networks.executions import PAPER, Execution
+from fpsmt.networks.growth import sum_growth
 from fpsmt.networks.interpreter import Executions, execution_of
 from fpsmt.networks.networks import Network
 from fpsmt.networks.nodes import Activation, Affine, Cast, Constant, Elementwise, Input, Node, Select, checked_values
-from fpsmt.networks.orders import Depth, FixedOrder, Union
+from fpsmt.networks.orders import FixedOrder, Union
 from fpsmt.networks.trees import Tree, steps
 
 Array = NDArray[np.float64]
@@ -445,21 +445,7 @@ class _Sums:
         return np.concatenate([low, self.bias[..., None]], -1), np.concatenate([high, self.bias[..., None]], -1)
 
     def _growth(self) -> tuple[float, float]:
-        """(1+u)^h − 1 and η, rounded up; see the top of the file."""
-        fmt, mode, rule = self.acc.format, self.acc.mode, self.acc.subnormals
-        nearest = mode in (Mode.RNE, Mode.RNA)
-        height = self.leaves - 1
-        if isinstance(self.how.order, Depth):
-            height = min(height, self.how.order.height + 1)  # the bias may come on top
-        u = pow2(-fmt.precision if nearest else 1 - fmt.precision)
-        eta = Fraction(0)
-        if self.may_be_exact:
-            eta += fmt.smallest / 2 if nearest else fmt.smallest
-        if rule.outputs:
-            eta += fmt.smallest_normal
-        if rule.inputs:
-            eta += 4 * fmt.smallest_normal
-        return _power_minus_one(u, height), _float_up(eta)
+        return sum_growth(self.acc, self.how, self.leaves, self.may_be_exact)
 
 
 def _parts_of(whole: int) -> list[int]:
@@ -469,23 +455,6 @@ def _parts_of(whole: int) -> list[int]:
         found.append(part)
         part = (part - 1) & whole
     return found
-
-
-def _power_minus_one(u: Fraction, h: int) -> float:
-    """A float64 ≥ (1+u)^h − 1: for hu ≤ 1/2 from (1+u)^h ≤ 1/(1 − hu), else by the exact power."""
-    if h * u <= Fraction(1, 2):
-        return _float_up(h * u / (1 - h * u))
-    if h > 100_000:
-        return np.inf
-    return _float_up((1 + u) ** h - 1)
-
-
-def _float_up(x: Fraction) -> float:
-    try:
-        near = float(x)
-    except OverflowError:
-        return np.inf
-    return near if Fraction(near) >= x else float(np.nextafter(near, np.inf))
 
 
 def _up(x: Any) -> Any:

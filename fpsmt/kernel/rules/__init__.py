@@ -13,6 +13,7 @@ from fpsmt.kernel.rules import (
     gradients,
     predictions,
     representation,
+    safety,
     safety_intervals,
     separation,
     separation_points,
@@ -22,6 +23,6 @@ from fpsmt.kernel.rules import (
 
 __all__ = [
     "approximation", "conditions", "contracts", "extremes", "formulas", "functions", "gradient_conditions",
-    "gradient_functions", "gradient_representation", "gradients", "predictions", "representation",
+    "gradient_functions", "gradient_representation", "gradients", "predictions", "representation", "safety",
     "safety_intervals", "separation", "separation_points", "sums", "witness",
 ]  # fmt: skip

@@ -1,0 +1,330 @@
+"""The rule about outputs that are safe on boxes of inputs: boxes split until linear bounds decide each."""
+
+from __future__ import annotations
+
+import base64
+import binascii
+import zlib
+from collections.abc import Mapping, Sequence
+from fractions import Fraction
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from fpsmt.claims.claim import Claim, Json
+from fpsmt.claims.properties import Polytope, Query, Safe
+from fpsmt.errors import EvidenceError, Unsupported, UsageError
+from fpsmt.floats.vector import to_carrier
+from fpsmt.kernel.kernel import Holds, Open, Outcome, rule
+from fpsmt.kernel.trust import VECTOR
+from fpsmt.networks.bounds import enclosures
+from fpsmt.networks.growth import float_up
+from fpsmt.networks.networks import Network
+from fpsmt.networks.nodes import Input
+from fpsmt.networks.relaxation import (
+    Array,
+    Bounds,
+    Minorants,
+    Relaxation,
+    State,
+    combinations,
+    good_shares,
+    halves,
+    least_values,
+)
+
+LEAF = 0xFFFF  #: in a tree of splits
+MOST_NODES = 1 << 24
+BOXES = 256  #: whose bounds are computed at a time
+ROUNDS = 8  #: of ascent for the shares of minorants
+LEVELS = 2  #: of splits below boxes whose bounds are computed, before bounds are computed again
+
+
+class Rows(NamedTuple):
+    """An unsafe polytope in float64: outputs with weights·y ≤ limits, each limit rounded up; shares to combine them."""
+
+    weights: Array
+    limits: Array
+    shares: Array
+
+
+def rows_of(polytope: Polytope, outputs: int) -> Rows:
+    """`Unsupported` when a coefficient is not a float64."""
+    weights = np.zeros((len(polytope.rows), outputs))
+    for k, row in enumerate(polytope.rows):
+        for j, a in row:
+            weights[k, j] = float(a)
+            if Fraction(weights[k, j]) != a:
+                raise Unsupported(f"the coefficient {a} of output {j} is not a float64")
+    limits = np.array([float_up(b) for b in polytope.rhs])
+    if not np.isfinite(limits).all():
+        raise Unsupported("a bound of an output is beyond float64")
+    return Rows(weights, limits, combinations(len(limits)))
+
+
+class Tried(NamedTuple):
+    """Of a polytope on boxes: whether it is excluded, the minorants of its rows, the best shares, what they reach."""
+
+    excluded: NDArray[np.bool_]
+    below: Minorants
+    shares: Array
+    reached: Array
+
+
+def excluded(relaxation: Relaxation, state: State, rows: Rows, signs: NDArray[np.int64]) -> Tried:
+    """On which boxes, with these signs (boxes, any number), no execution's outputs are in the polytope.
+
+    Let minorants mₖ(x) be below cₖ·y − rhsₖ for the rows of the polytope, and below ±z for the signs.  If Σ λₖmₖ > 0
+    on the box for some λ ≥ 0, one of the mₖ(x) is > 0 for each x: some row is violated, or a unit has another sign.
+    """
+    below = relaxation.minorants(state, rows.weights)
+    boxes, count = len(state.low), len(rows.limits)
+    constants = np.nextafter(below.constants - rows.limits, -np.inf)
+    slopes = below.slopes
+    if signs.shape[1]:
+        more = relaxation.sign_minorants(state, signs)
+        slopes, constants = np.concatenate([slopes, more.slopes], 1), np.concatenate([constants, more.constants], 1)
+    total = count + signs.shape[1]
+    if not total:
+        return Tried(np.zeros(boxes, dtype=bool), below, np.zeros((boxes, 0)), np.full(boxes, -np.inf))
+    listed = np.zeros((len(rows.shares), total))
+    listed[:, :count] = rows.shares
+    shares = np.tile(listed, (boxes, 1, 1))
+    values = least_values(state, slopes, constants, shares) if count else np.full((boxes, 1), -np.inf)
+    best = values.argmax(axis=1)
+    reached = values[np.arange(boxes), best]
+    chosen = listed[best] if count else np.zeros((boxes, total))
+    left = np.flatnonzero(reached <= 0)
+    if (signs.shape[1] or count > 2) and len(left):
+        part = state.part(left)
+        found = good_shares(part, slopes[left], constants[left], chosen[left], ROUNDS)
+        value = least_values(part, slopes[left], constants[left], found[:, None, :])[:, 0]
+        better = value > reached[left]
+        reached[left[better]], chosen[left[better]] = value[better], found[better]
+    return Tried(reached > 0, below, chosen[:, :count], reached)
+
+
+def excluded_by_values(claim: Safe, query: Query, low: Array, high: Array) -> NDArray[np.bool_]:
+    """On which boxes the bounds of each output alone exclude every polytope, by `fpsmt.networks.bounds.enclosures`:
+    a row is violated by all outputs between these bounds."""
+    try:
+        found = enclosures(claim.network, low, high, claim.executions)[claim.network.output.name]
+    except Unsupported:
+        return np.zeros(len(low), dtype=bool)
+    return np.array([all(_misses(p, a, b) for p in query.unsafe) for a, b in zip(*found, strict=True)], dtype=bool)
+
+
+def _misses(polytope: Polytope, low: Array, high: Array) -> bool:
+    if not (np.isfinite(low).all() and np.isfinite(high).all()):
+        return False
+    for row, limit, strict in zip(polytope.rows, polytope.rhs, polytope.strict, strict=True):
+        least = sum((a * Fraction(float(low[j] if a > 0 else high[j])) for j, a in row), Fraction(0))
+        if least > limit or (strict and least == limit):
+            return True
+    return False
+
+
+class Tree(NamedTuple):
+    """Splits of a box: `inputs` the side that is halved, or the number of inputs + a unit whose sign is told, or
+    `LEAF`; `second` the node of the upper half (z ≥ 0), the lower one (z ≤ 0) being the next node."""
+
+    inputs: NDArray[np.int64]
+    second: NDArray[np.int64]
+
+
+def tree_text(inputs: NDArray[np.int64]) -> str:
+    """A tree as text: the `inputs` of its nodes, each node before its lower half before its upper half."""
+    return base64.b64encode(zlib.compress(inputs.astype("<u2").tobytes(), 9)).decode("ascii")
+
+
+def read_tree(text: Json) -> Tree:
+    """Reads `tree_text`; a usage error for anything that is not the text of one whole tree."""
+    if not isinstance(text, str):
+        raise UsageError("a tree of splits is text")
+    try:
+        reader = zlib.decompressobj()
+        raw = reader.decompress(base64.b64decode(text, validate=True), 2 * MOST_NODES)
+    except (binascii.Error, zlib.error, ValueError) as error:
+        raise UsageError(f"a tree of splits cannot be read: {error}") from None
+    if reader.unconsumed_tail or not reader.eof or len(raw) % 2:
+        raise UsageError("a tree of splits is truncated, or larger than what is read")
+    inputs = np.frombuffer(raw, dtype="<u2").astype(np.int64)
+    second = np.zeros(len(inputs), dtype=np.int64)
+    waiting: list[int] = []  # nodes whose lower half is being read
+    for at, side in enumerate(inputs.tolist()):
+        if side != LEAF:
+            waiting.append(at)
+        elif waiting:
+            second[waiting.pop()] = at + 1
+        elif at + 1 != len(inputs):
+            raise UsageError("a tree of splits has nodes beyond its end")
+    # every inner node needs its two halves: one leaf more than inner nodes, in the right order
+    if not len(inputs) or waiting or (inputs == LEAF).sum() * 2 != len(inputs) + 1 or not _whole(inputs):
+        raise UsageError("a tree of splits is not whole")
+    return Tree(inputs, second)
+
+
+def _whole(inputs: NDArray[np.int64]) -> bool:
+    """Whether the nodes that are still needed run out exactly at the end."""
+    need = 1 + np.cumsum(np.where(inputs == LEAF, -1, 1))
+    return bool(need[-1] == 0 and (need[:-1] > 0).all())
+
+
+@rule("splits of the inputs")
+def splits_of_the_inputs(claim: Claim, data: Mapping[str, Json], premises: Sequence[Claim]) -> Outcome:
+    """Covers the box of each query by the leaves of a tree of splits, and excludes every unsafe polytope on each leaf.
+
+    data: ``trees``, the text of one tree for each query.  A node's box has ends that are values of the input's format;
+    its halves [low, m] and [m⁺, high] on the side it names, with neighbours m < m⁺, have all values of its box between
+    them.  A node may also tell the sign of the value of a unit before its relu: each execution on an input of its box
+    has z ≤ 0 there, or z ≥ 0, and its parts have the executions of either kind.  On a leaf no outputs are in the
+    polytope, by linear bounds of its rows (`fpsmt.networks.relaxation`) or by the bounds of each output
+    (`fpsmt.networks.bounds`).  Bounds of the values of a box hold for its parts.  A query whose box has no value of the
+    format has nothing to prove.
+    """
+    if not isinstance(claim, Safe):
+        raise EvidenceError(f"splits of the inputs do not speak about {claim.kind}")
+    trees = data["trees"]
+    if not isinstance(trees, list) or len(trees) != len(claim.safety.queries):
+        raise UsageError(f"the claim has {len(claim.safety.queries)} queries, and evidence is one tree for each")
+    leaves = 0
+    try:
+        relaxation = Relaxation(claim.network, claim.executions)
+        for k, (query, text) in enumerate(zip(claim.safety.queries, trees, strict=True)):
+            box = ends_of(claim, query)
+            if box is None:
+                continue
+            found = _covered(claim, query, relaxation, read_tree(text), *box)
+            if isinstance(found, Open):
+                return Open(f"query {k}: {found.reason}")
+            leaves += found
+    except Unsupported as reason:
+        return Open(str(reason))
+    return Holds({"queries": len(trees), "boxes": leaves}, (VECTOR,))
+
+
+def ends_of(claim: Safe, query: Query) -> tuple[Array, Array] | None:
+    """The box's ends in the input's format, (1, inputs) each; None when a side has no value of it."""
+    pairs = query.floats(claim.network.input.format)
+    if pairs is None:
+        return None
+    low, high = (to_carrier([pair[side] for pair in pairs]) for side in (0, 1))
+    return np.asarray(low, dtype=np.float64)[None] + 0.0, np.asarray(high, dtype=np.float64)[None] + 0.0
+
+
+class _Boxes(NamedTuple):
+    node: NDArray[np.int64]
+    low: Array
+    high: Array
+    above: NDArray[np.int64]  #: which of the boxes above, whose bounds are known, it is a part of
+
+    signs: NDArray[np.int64]  #: of units, (boxes, any number), −1 for none
+
+    def some(self, which: NDArray[np.bool_]) -> _Boxes:
+        return _Boxes(self.node[which], self.low[which], self.high[which], self.above[which], self.signs[which])
+
+
+def _covered(claim: Safe, query: Query, relaxation: Relaxation, tree: Tree, low: Array, high: Array) -> int | Open:
+    """How many leaves were proved, or why one was not: quickly at first, then for what is left with the bounds of
+    every box above it."""
+    everything = np.ones(len(tree.inputs), dtype=bool)
+    left = _pass(claim, query, relaxation, tree, low, high, LEVELS, everything)
+    if left:
+        wanted = np.zeros(len(tree.inputs), dtype=bool)
+        above = _parents(tree)
+        for node, _, _ in left:
+            while node >= 0 and not wanted[node]:
+                wanted[node] = True
+                node = int(above[node])
+        left = _pass(claim, query, relaxation, tree, low, high, 0, wanted)
+    if left:
+        _, one, two = left[0]
+        return Open(f"a box is not proved: {one.tolist()[:8]} … {two.tolist()[:8]}")
+    return int((tree.inputs == LEAF).sum())
+
+
+def _parents(tree: Tree) -> NDArray[np.int64]:
+    above = np.full(len(tree.inputs), -1)
+    inner = np.flatnonzero(tree.inputs != LEAF)
+    above[inner + 1], above[tree.second[inner]] = inner, inner
+    return above
+
+
+def _pass(
+    claim: Safe, query: Query, relaxation: Relaxation, tree: Tree, low: Array, high: Array, levels: int,
+    wanted: NDArray[np.bool_],
+) -> list[tuple[int, Array, Array]]:  # fmt: skip
+    """The leaves (node, low, high), among the wanted ones, on which some polytope is not excluded."""
+    rows = [rows_of(p, claim.network.sizes[claim.network.output.name]) for p in query.unsafe]
+    root = np.zeros(1, np.int64)
+    waiting: list[tuple[_Boxes, Bounds | None]] = [(_Boxes(root, low, high, root, np.zeros((1, 0), np.int64)), None)]
+    failed: list[tuple[int, Array, Array]] = []
+    while waiting:
+        boxes, known = waiting.pop()
+        if len(boxes.node) > BOXES:
+            later = np.arange(len(boxes.node)) >= BOXES
+            waiting.append((boxes.some(later), known))
+            boxes = boxes.some(~later)
+        if (tree.inputs[boxes.node] != LEAF).any():  # bounds for the parts
+            known = _state(relaxation, boxes, known).bounds
+            boxes = boxes._replace(above=np.arange(len(boxes.node)))
+        for _ in range(levels + 1):
+            leaf = tree.inputs[boxes.node] == LEAF
+            if leaf.any():
+                some = boxes.some(leaf)
+                state = _state(relaxation, some, known)
+                tried = [excluded(relaxation, state, r, some.signs).excluded for r in rows]
+                good = np.logical_and.reduce([leaf[leaf], *tried])
+                if not good.all():
+                    good[~good] = excluded_by_values(claim, query, some.low[~good], some.high[~good])
+                bad = some.some(~good)
+                failed += zip(bad.node.tolist(), bad.low, bad.high, strict=True)
+            boxes = boxes.some(~leaf)
+            if not len(boxes.node):
+                break
+            boxes = _split(claim.network, relaxation, tree, boxes)
+            boxes = boxes.some(wanted[boxes.node])
+        if len(boxes.node):
+            waiting.append((boxes, known))
+    return failed
+
+
+def _state(relaxation: Relaxation, boxes: _Boxes, known: Bounds | None) -> State:
+    if known is not None:
+        known = [(low[boxes.above], high[boxes.above]) for low, high in known]
+    return relaxation.state(boxes.low, boxes.high, relaxation.signed(known, boxes.signs))
+
+
+def _split(network: Network, relaxation: Relaxation, tree: Tree, boxes: _Boxes) -> _Boxes:
+    side, sizes = tree.inputs[boxes.node], network.input.size
+    if side.max() >= sizes + relaxation.first[-1]:
+        raise UsageError(f"a tree splits side {side.max()}: there are {sizes} inputs and {relaxation.first[-1]} units")
+    below, above, signs = split_boxes(network.input, boxes.low, boxes.high, boxes.signs, side)
+    return _Boxes(
+        np.concatenate([boxes.node + 1, tree.second[boxes.node]]),
+        np.concatenate([below[0], above[0]]), np.concatenate([below[1], above[1]]),
+        np.concatenate([boxes.above] * 2), signs,
+    )  # fmt: skip
+
+
+def split_boxes(
+    node: Input, low: Array, high: Array, signs: NDArray[np.int64], side: NDArray[np.int64]
+) -> tuple[tuple[Array, Array], tuple[Array, Array], NDArray[np.int64]]:
+    """The lower and the upper parts (low, high) of boxes, each split on its side, and the signs of the lower and then
+    of the upper parts; an evidence error for an input of a single value."""
+    at = np.flatnonzero(side < node.size)
+    of = side[at]
+    if not (low[at, of] < high[at, of]).all():
+        raise EvidenceError("a tree splits a side that has one value")
+    upper, lower = low.copy(), high.copy()
+    if len(at):
+        lower[at, of], upper[at, of] = halves(node.format, low[at, of], high[at, of])
+    if len(at) < len(side):
+        told = np.where(side < node.size, -1, 2 * (side - node.size))
+        first, second = (np.column_stack([signs, np.where(told < 0, -1, told + k)]) for k in (0, 1))
+        signs = np.concatenate([first, second])
+    else:
+        signs = np.concatenate([signs, signs])
+    signs = -np.sort(-signs, axis=1)  # what is empty comes last
+    return (low, lower), (upper, high), signs[:, : int((signs >= 0).sum(axis=1).max(initial=0))]
