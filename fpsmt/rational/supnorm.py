@@ -118,6 +118,8 @@ def sup_norm(
     start = time.monotonic()
     pieces = problem.pieces()
     size = _size(problem, pieces)
+    if goal is not None and goal > 0:  # f and g may be equal
+        size = max(size, goal.denominator.bit_length() - goal.numerator.bit_length())
     if bits is None:
         bits = 96 + 2 * size
     if order is None:

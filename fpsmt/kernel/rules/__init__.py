@@ -2,6 +2,7 @@
 
 from fpsmt.kernel.rules import (
     approximation,
+    approximation_networks,
     conditions,
     contracts,
     extremes,
@@ -18,6 +19,7 @@ from fpsmt.kernel.rules import (
 )
 
 __all__ = [
-    "approximation", "conditions", "contracts", "extremes", "formulas", "functions", "gradient_conditions",
-    "gradients", "predictions", "representation", "separation", "separation_points", "sums", "witness",
+    "approximation", "approximation_networks", "conditions", "contracts", "extremes", "formulas", "functions",
+    "gradient_conditions", "gradients", "predictions", "representation", "separation", "separation_points", "sums",
+    "witness",
 ]  # fmt: skip
