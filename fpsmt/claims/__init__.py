@@ -1,5 +1,6 @@
 """What can be asked: statements with text, JSON, hash and replay; and the registry of specs."""
 
+from fpsmt.claims.absorption import Absorbed, SizeNeeded
 from fpsmt.claims.approximation import BestError, SupNorm
 from fpsmt.claims.claim import Claim, Replay, claim_from_json
 from fpsmt.claims.conditions import Condition, PartFails, Windows, default_windows
@@ -10,6 +11,7 @@ from fpsmt.claims.formulas import ForAll
 from fpsmt.claims.functions import ConstantOn
 from fpsmt.claims.gradient_conditions import GradientCondition2, GradientCondition3
 from fpsmt.claims.gradients import GradientInvariant, GradientOutcomes, GradientProblem, gradient_formula
+from fpsmt.claims.identities import Identity, Nonnegative
 from fpsmt.claims.interval_condition import IntervalCondition
 from fpsmt.claims.predictions import PredictionInvariant
 from fpsmt.claims.representation import Represents, Values
@@ -20,11 +22,12 @@ from fpsmt.claims.sums import SumInvariant, SumOutcomes
 from fpsmt.claims.vectors import DistinguishableVectors
 
 __all__ = [
-    "PROOFS", "SPECS", "AllDistinguishable", "AllowedOutput", "AlwaysSeparates", "BestError", "Case", "Claim",
-    "Compliant", "Condition", "ConstantOn", "Distinguishable", "DistinguishableVectors", "ForAll",
+    "PROOFS", "SPECS", "Absorbed", "AllDistinguishable", "AllowedOutput", "AlwaysSeparates", "BestError", "Case",
+    "Claim", "Compliant", "Condition", "ConstantOn", "Distinguishable", "DistinguishableVectors", "ForAll",
     "GradientCondition2", "GradientCondition3", "GradientInvariant", "GradientOutcomes", "GradientProblem",
-    "Inseparable", "IntervalCondition", "MeetsContract", "Obligation", "PartFails", "PredictionInvariant",
-    "Reading", "Replay", "Represents", "Run", "SameOutput", "Separable", "SeparationCount", "SeparationPoints",
-    "Setting", "Spec", "Steering", "SumExtremes", "SumInvariant", "SumOutcomes", "SumWithin", "SupNorm", "Values",
-    "Windows", "cases", "claim_from_json", "default_windows", "gradient_formula", "proof", "spec",
+    "Identity", "Inseparable", "IntervalCondition", "MeetsContract", "Nonnegative", "Obligation", "PartFails",
+    "PredictionInvariant", "Reading", "Replay", "Represents", "Run", "SameOutput", "Separable", "SeparationCount",
+    "SeparationPoints", "Setting", "SizeNeeded", "Spec", "Steering", "SumExtremes", "SumInvariant", "SumOutcomes",
+    "SumWithin", "SupNorm", "Values", "Windows", "cases", "claim_from_json", "default_windows", "gradient_formula",
+    "proof", "spec",
 ]  # fmt: skip

@@ -9,6 +9,7 @@ from fpsmt.engines import (
     formulas,
     gradient_conditions,
     gradients,
+    identities,
     predictions,
     representation,
     separation,
@@ -22,6 +23,6 @@ from fpsmt.engines.engine import ENGINES, Engine, Options, engine
 
 __all__ = [
     "ENGINES", "Engine", "Options", "approximation", "blocks", "conditions", "contracts", "decide", "engine",
-    "extremes", "formulas", "gradient_conditions", "gradients", "predictions", "representation", "separation",
-    "separation_points", "steering", "sums", "telling",
+    "extremes", "formulas", "gradient_conditions", "gradients", "identities", "predictions", "representation",
+    "separation", "separation_points", "steering", "sums", "telling",
 ]  # fmt: skip

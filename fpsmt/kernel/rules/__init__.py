@@ -10,6 +10,7 @@ from fpsmt.kernel.rules import (
     functions,
     gradient_conditions,
     gradients,
+    identities,
     predictions,
     representation,
     separation,
@@ -20,6 +21,6 @@ from fpsmt.kernel.rules import (
 
 __all__ = [
     "approximation", "approximation_networks", "conditions", "contracts", "extremes", "formulas", "functions",
-    "gradient_conditions", "gradients", "predictions", "representation", "separation", "separation_points", "sums",
-    "witness",
+    "gradient_conditions", "gradients", "identities", "predictions", "representation", "separation",
+    "separation_points", "sums", "witness",
 ]  # fmt: skip
