@@ -47,6 +47,8 @@ def approximate_command(
     gap: Annotated[
         str, typer.Option("--gap", metavar="G", help="How near the two bounds of the error are.")
     ] = "1/1000",
+    law: Annotated[bool, typer.Option("--law", help="Sizes of networks for errors of 1e-2 … 1e-300.")] = False,
+    plot: Annotated[str | None, typer.Option("--plot", metavar="FILE", help="A picture: .svg, .png, .pdf.")] = None,
     json_to: JsonOption = None,
     timeout: TimeoutOption = 120.0,
     jobs: Annotated[int | None, typer.Option("--jobs", metavar="N", help="Accepted; one process is used.")] = None,
@@ -60,6 +62,12 @@ def approximate_command(
     """
     check_limits(timeout, jobs)
     saver = Saver.of("approximate", json_to, out, no_save)
+    if law:
+        from fpsmt.commands.size_law import size_law
+
+        if error is not None or type is not None or relative:
+            raise UsageError("--law has errors of its own: leave --error, --type and --relative out")
+        return size_law(function, max(map(abs, _interval(interval))), timeout, plot, saver)
     return _Run(function, interval, error, type, relative, method, gap, saver, timeout).run()
 
 

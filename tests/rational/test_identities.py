@@ -40,7 +40,9 @@ def test_identities(left, right, verdict):
     assert claim_from_json(found.claim.to_json()) == found.claim
 
 
-@pytest.mark.parametrize("text", ["x**y", "x**-1", "f(x)", "x < 1", "1.5*x", "x[0]", "", "x;y", "__import__('os')", "x**65"])
+@pytest.mark.parametrize(
+    "text", ["x**y", "x**-1", "f(x)", "x < 1", "1.5*x", "x[0]", "", "x;y", "__import__('os')", "x**65", "True"]
+)
 def test_what_is_no_expression(text):
     with pytest.raises(UsageError):
         Identity(text, "x")
