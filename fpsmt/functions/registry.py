@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Callable
 from fractions import Fraction
 from functools import cache
 
@@ -17,10 +18,14 @@ _SAME = {"softplus'": "sigmoid", "sin'": "cos", "exp'": "exp", "expm1'": "exp"}
 #: Every named function, without the derivatives (those are ``FUNCTIONS["tanh"].derivative``).
 FUNCTIONS: dict[str, Function] = {name: f for name, f in _ALL.items() if not name.endswith("'")}
 
+#: Families of functions with parameters, by the word before the parenthesis: (function, derivative) of what is inside.
+FAMILIES: dict[str, Callable[[str], tuple[Function, Function]]] = {}
+
 
 def function_named(name: str) -> Function:
     """The function of this name; ``tanh'`` is the derivative of tanh, ``leaky_relu(0.2)`` has slope 1/5.
 
+    ``rational(…)`` and ``rational_A(…)`` are known once `fpsmt.rational` is imported.
     The slope is read as an exact decimal or quotient, 0 ≤ slope < 1; plain ``leaky_relu`` has slope 1/100.
 
     >>> function_named("leaky_relu(0.2)").exact(Fraction(-1))
@@ -37,6 +42,8 @@ def function_named(name: str) -> Function:
         if isinstance(slope, float) or not 0 <= slope < 1:
             raise UsageError(f"{name}: the slope of leaky_relu must be a number with 0 ≤ slope < 1")
         return _leaky_relu(slope)[bool(match[2])]
+    if (match := re.fullmatch(r"(\w+)\(([^()]*)\)('?)", word)) and match[1] in FAMILIES:
+        return FAMILIES[match[1]](match[2])[bool(match[3])]
     raise UsageError(
         f"unknown function {name!r}: write one of {', '.join(FUNCTIONS)}, leaky_relu(SLOPE), "
         "or one of these with ' for its derivative"
