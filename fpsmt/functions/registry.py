@@ -46,7 +46,7 @@ def function_named(name: str) -> Function:
         return FAMILIES[match[1]](match[2])[bool(match[3])]
     raise UsageError(
         f"unknown function {name!r}: write one of {', '.join(FUNCTIONS)}, leaky_relu(SLOPE), "
-        "or one of these with ' for its derivative"
+        "rational(A0,A1,…;B1,…), rational_A(…), or one of these with ' for its derivative"
     )
 
 
