@@ -70,8 +70,10 @@ def test_directions_and_limits():
     kink = function_named("rational_A(1;1)")
     assert kink.directions == (1, -1) and kink.derivative.directions[0] == 1
     assert kink.derivative.turning[0].limits == (1, -1)  # slopes on both sides of 0
-    for bad, why in (("rational(1;0,-1)", "real pole"), ("rational(;1)", "at least one"), ("rational(1;2;3)", "one semi"),
-                     ("rational(nan)", "nan")):  # fmt: skip
+    for bad, why in (
+        ("rational(1;0,-1)", "real pole"), ("rational(;1)", "at least one"), ("rational(1;2;3)", "one semicolon"),
+        ("rational(nan)", "nan"),
+    ):  # fmt: skip
         with pytest.raises(UsageError, match=why):
             function_named(bad)
     with pytest.raises(UsageError, match="no function by name"):
