@@ -156,7 +156,7 @@ def train(task: str, activation: str, normalised: bool, seed: int, steps: int) -
     return net, float((out.argmax(axis=1) == y).mean() if task == "spirals" else np.sqrt(((out - y) ** 2).mean()))
 
 
-def table(seeds: int = 5, steps: int = 800, report: Any = None) -> dict[tuple[str, str, bool], list[float]]:
+def table(seeds: int = 4, steps: int = 500, report: Any = None) -> dict[tuple[str, str, bool], list[float]]:
     """Scores of every task, activation and normalisation, one for each seed."""
     found: dict[tuple[str, str, bool], list[float]] = {}
     for task in ("spirals", "kink"):
@@ -198,7 +198,7 @@ def draw(found: dict[tuple[str, str, bool], list[float]], path: str) -> None:
 
 if __name__ == "__main__":
     quick = "--quick" in sys.argv
-    scores = table(2 if quick else 5, 300 if quick else 800, lambda line: print(line, file=sys.stderr))
+    scores = table(2 if quick else 4, 300 if quick else 500, lambda line: print(line, file=sys.stderr))
     print("\n".join(lines(scores)))
     if "--plot" in sys.argv:
         draw(scores, sys.argv[sys.argv.index("--plot") + 1])

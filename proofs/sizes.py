@@ -2,9 +2,10 @@
 
 import specs.sizes  # noqa: F401
 from fpsmt import kernel
-from fpsmt.claims import Claim, Identity, Nonnegative, SizeNeeded, SupNorm, proof
+from fpsmt.claims import Claim, Identity, NetworkWithin, Nonnegative, SizeNeeded, SupNorm, proof
 from fpsmt.claims.absorption import CURVATURE_LEFT, SECOND_DIFFERENCE
 from fpsmt.engines import Options, decide
+from fpsmt.engines.rational_networks import certified_lifting
 from fpsmt.kernel import Proved, Verdict
 
 #: (s − v)s + (s − v)v + (1 − 2s)s² + 2(1 − 2s)s³ + 4(1 − 2s)s⁴ + 8(s − v)s⁴; s, v, 1 − 2s, s − v ≥ 0 are assumed.
@@ -41,3 +42,9 @@ def slope(claim: SupNorm, options: Options, name: str) -> Verdict:
 @proof("one-rational-neuron")
 def neuron(claim: SupNorm, options: Options, error: str) -> Verdict:
     return decide(claim, options, only="signs of polynomials")
+
+
+@proof("block-of-rationals")
+def block(claim: NetworkWithin, options: Options, **case: object) -> Verdict:
+    """Each activation's network is proved part by part; errors are carried through the layers."""
+    return certified_lifting(claim.layers, claim.box, claim.bound, options)

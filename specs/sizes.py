@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from fractions import Fraction
 
-from fpsmt.claims import Case, Identity, Nonnegative, SizeNeeded, SupNorm, cases, spec
+from fpsmt.claims import Case, Identity, NetworkWithin, Nonnegative, SizeNeeded, SupNorm, cases, spec
 from fpsmt.claims.absorption import CURVATURE_LEFT, SECOND_DIFFERENCE
 from fpsmt.rational import Rational, constant, named, rational
+from fpsmt.rational.activations import network
+from fpsmt.rational.layers import Layer, plan
 
 SOURCE = "rational activations (2026): rationals that other networks need many parameters for"
 
@@ -53,3 +55,28 @@ def one_rational_neuron(error: str) -> SupNorm:
     digits = int(error.split("-")[1])
     r = rational(Rational((Fraction(1),), (Fraction(1, 10 ** (digits // 2)), Fraction(0), Fraction(1))))
     return SupNorm(r, r, ((Fraction(-1), Fraction(1)),), Fraction(0))
+
+
+def block(name: str, gated: bool) -> tuple[Layer, ...]:
+    """An MLP block of four, eight and two values with weights k/8, the first layer gated or not."""
+
+    def matrix(rows: int, columns: int, step: int) -> list[list[Fraction]]:
+        return [[Fraction((step * (i * columns + j)) % 9 - 4, 8) for j in range(columns)] for i in range(rows)]
+
+    gate = (matrix(8, 4, 5), [Fraction(1, 2)] * 8) if gated else None
+    return Layer.of(matrix(8, 4, 2), [Fraction(1, 8)] * 8, name, gate), Layer.of(matrix(2, 8, 7), [0, 0])
+
+
+@spec(
+    "block-of-rationals",
+    source="rational activations (2026): lifting to networks, gated units",
+    cases=[
+        *cases(name=["gelu_tanh", "swish", "relu"], gated=[False, True], digits=[8]),
+        *cases(quick=False, name=["gelu_tanh"], gated=[True], digits=[50]),
+    ],
+)
+def block_of_rationals(name: str, gated: bool, digits: int) -> NetworkWithin:
+    """An MLP block with rational networks for its activations is within 10^−digits of it on [−1, 1]⁴."""
+    layers, box, error = block(name, gated), ((Fraction(-1), Fraction(1)),) * 4, Fraction(1, 10**digits)
+    nets = tuple((other, network(other, size, e)) for other, (size, e) in plan(layers, box, error).items())
+    return NetworkWithin(layers, box, nets, error)

@@ -13,6 +13,7 @@ from fpsmt.claims.gradient_conditions import GradientCondition2, GradientConditi
 from fpsmt.claims.gradients import GradientInvariant, GradientOutcomes, GradientProblem, gradient_formula
 from fpsmt.claims.identities import Identity, Nonnegative
 from fpsmt.claims.interval_condition import IntervalCondition
+from fpsmt.claims.lifting import NetworkWithin
 from fpsmt.claims.predictions import PredictionInvariant
 from fpsmt.claims.representation import Represents, Values
 from fpsmt.claims.separation import AlwaysSeparates, Compliant, Run, SeparationCount, SeparationPoints
@@ -25,9 +26,9 @@ __all__ = [
     "PROOFS", "SPECS", "Absorbed", "AllDistinguishable", "AllowedOutput", "AlwaysSeparates", "BestError", "Case",
     "Claim", "Compliant", "Condition", "ConstantOn", "Distinguishable", "DistinguishableVectors", "ForAll",
     "GradientCondition2", "GradientCondition3", "GradientInvariant", "GradientOutcomes", "GradientProblem",
-    "Identity", "Inseparable", "IntervalCondition", "MeetsContract", "Nonnegative", "Obligation", "PartFails",
-    "PredictionInvariant", "Reading", "Replay", "Represents", "Run", "SameOutput", "Separable", "SeparationCount",
-    "SeparationPoints", "Setting", "SizeNeeded", "Spec", "Steering", "SumExtremes", "SumInvariant", "SumOutcomes",
-    "SumWithin", "SupNorm", "Values", "Windows", "cases", "claim_from_json", "default_windows", "gradient_formula",
-    "proof", "spec",
+    "Identity", "Inseparable", "IntervalCondition", "MeetsContract", "NetworkWithin", "Nonnegative", "Obligation",
+    "PartFails", "PredictionInvariant", "Reading", "Replay", "Represents", "Run", "SameOutput", "Separable",
+    "SeparationCount", "SeparationPoints", "Setting", "SizeNeeded", "Spec", "Steering", "SumExtremes", "SumInvariant",
+    "SumOutcomes", "SumWithin", "SupNorm", "Values", "Windows", "cases", "claim_from_json", "default_windows",
+    "gradient_formula", "proof", "spec",
 ]  # fmt: skip

@@ -2,20 +2,32 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from fractions import Fraction
 
 from flint import arb
 
 from fpsmt import kernel
 from fpsmt.claims.approximation import SupNorm
+from fpsmt.claims.lifting import NetworkWithin
 from fpsmt.engines.approximation import certified_sign, proved_by_signs, rational_enclosure
 from fpsmt.engines.engine import Options
 from fpsmt.errors import Unsupported, UsageError
 from fpsmt.kernel import Proved, Verdict
 from fpsmt.rational import Formula, Interval, constant, named, number_text, rational
-from fpsmt.rational.activations import NETWORKS, REFERENCES, Design, Part, design, network, reference, sign_for
+from fpsmt.rational.activations import (
+    NETWORKS,
+    REFERENCES,
+    Design,
+    Part,
+    design,
+    network,
+    reference,
+    sign_for,
+)
 from fpsmt.rational.elementary import EIGHTH, HALLEY_START, LOG_DOMAIN, halley_goals, halley_log
 from fpsmt.rational.formulas import IDENTITY, Affine
+from fpsmt.rational.layers import Layer, plan
 from fpsmt.rational.propagation import Replacement, propagated
 from fpsmt.rational.roots import BITS, root_values, short
 from fpsmt.rational.steps import HALF, halley_step, relu_step, scaled
@@ -90,6 +102,24 @@ def propagation(
     claim = SupNorm(formula, formula.with_calls(nets), domain, upper_fraction(bound) if error is None else error)
     data = {"replaced": [[k, places[id(p)]] for k, p in proofs.items()], "parts": cuts, "bits": 96}
     return _proved(kernel.apply("propagation of errors", claim, data, distinct))
+
+
+def certified_lifting(
+    layers: Sequence[Layer], box: Sequence[Interval], error: Fraction, options: Options | None = None
+) -> Proved:
+    """A network whose activations are replaced by rational networks, no output of which moves by more than `error`.
+
+    >>> block = [Layer.of([[1, -1], [0.5, 2]], [0, 0.25], "swish", ([[1, 0], [0, 1]], [0, 0])), Layer.of([[1, 1]], [0])]
+    >>> proof = certified_lifting(block, [(Fraction(-1), Fraction(1))] * 2, Fraction(1, 10**6))
+    >>> proof.how, all(net.is_rational for _, net in proof.claim.replaced)
+    ('lifting to networks', True)
+    """
+    options, error = options or Options(), Fraction(error)
+    parts = plan(layers, box, error)
+    proofs = [certified_network(name, size, e, options) for name, (size, e) in parts.items()]
+    nets = [p.claim.approximation for p in proofs if isinstance(p.claim, SupNorm)]
+    claim = NetworkWithin(tuple(layers), tuple(box), tuple(zip(parts, nets, strict=True)), error)
+    return _proved(kernel.apply("lifting to networks", claim, {"bits": 96}, proofs))
 
 
 def _part(part: Part, options: Options) -> Proved:

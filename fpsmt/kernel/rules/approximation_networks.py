@@ -7,10 +7,12 @@ from fractions import Fraction
 
 from fpsmt.claims.approximation import SupNorm
 from fpsmt.claims.claim import Claim, Json
+from fpsmt.claims.lifting import NetworkWithin
 from fpsmt.errors import EvidenceError
 from fpsmt.kernel.kernel import Holds, Open, Outcome, rule
 from fpsmt.kernel.trust import BALLS
 from fpsmt.rational import Formula, Interval, constant, named
+from fpsmt.rational.layers import carried
 from fpsmt.rational.polynomials import nonnegative_on, polynomial, to_fmpq
 from fpsmt.rational.propagation import Replacement, propagated
 from fpsmt.rational.steps import halley_step, is_odd_chain, relu_step, root_step, scaled
@@ -68,6 +70,31 @@ def propagation_of_errors(claim: Claim, data: Mapping[str, Json], premises: Sequ
     if found is None or not found <= to_fmpq(whole.bound):
         return Open("the errors of the parts add up to more, or to nothing known", "more parts, or better premises")
     return Holds({"parts": pieces}, (BALLS,))
+
+
+@rule("lifting to networks")
+def lifting(claim: Claim, data: Mapping[str, Json], premises: Sequence[Claim]) -> Outcome:
+    """Layer by layer: affine maps, activations, gates; errors are carried as `rational.propagation` proves.
+
+    Premise k bounds |σ − g| for the k-th replaced activation σ and its formula g, on intervals that hold every value at
+    which either network evaluates it (checked, in balls).  data: bits.
+    """
+    if not isinstance(claim, NetworkWithin) or len(premises) != len(claim.replaced):
+        raise EvidenceError("lifting needs a network and one premise for each replaced activation")
+    known: dict[str, Replacement] = {}
+    for (name, formula), part in zip(claim.replaced, premises, strict=True):
+        if not isinstance(part, SupNorm) or part.relative or part.target != named(name):
+            raise EvidenceError(f"the premise for {name} is an absolute sup norm of it")
+        if part.approximation != formula:
+            raise EvidenceError(f"the premise for {name} is about another formula")
+        known[name] = Replacement(part.domain, part.bound)
+    bits = int(data["bits"])
+    if not 16 <= bits <= MOST_BITS:
+        raise EvidenceError(f"16 to {MOST_BITS} bits")
+    found = carried(claim.layers, claim.box, known, bits)
+    if found is None or not found <= to_fmpq(claim.bound):
+        return Open("the errors add up to more, or to nothing known", "a smaller box, or better premises")
+    return Holds({"layers": len(claim.layers)}, (BALLS,))
 
 
 @rule("Halley step")
