@@ -53,6 +53,12 @@ def reached(claim: SupNorm, options: Options, bound: str) -> Verdict:
     return decide(claim, options)
 
 
+@proof("best-relu")
+def best_relu(claim: BestError, options: Options, bound: str) -> Verdict:
+    """The alternation of the best root."""
+    return decide(claim, options, only="alternation")
+
+
 @proof("best-tanh")
 def best(claim: BestError, options: Options, n: int, bound: str) -> Verdict:
     """The alternation of a best rational, or its smaller error."""

@@ -61,6 +61,16 @@ def best_tanh(n: int, bound: str) -> BestError:
 
 
 @spec(
+    "best-relu",
+    source="best approximation of |x| through √",
+    cases=[Case({"bound": "0.0042507"}), Case({"bound": "0.00426"}, "refuted")],
+)
+def best_relu(bound: str) -> BestError:
+    """No rational of type (5, 4) is nearer to ReLU on [−1, 1] than the bound."""
+    return BestError(named("relu"), UNIT, (5, 4), Fraction(bound))
+
+
+@spec(
     "relu-parabola", source="heir#1609", cases=[Case({"bound": "1/16"}), Case({"bound": "0.0624999999999"}, "refuted")]
 )
 def relu_parabola(bound: str) -> SupNorm:

@@ -6,16 +6,22 @@ from dataclasses import replace
 from fractions import Fraction as F
 
 import pytest
+from flint import arb
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from fpsmt.claims import SupNorm
 from fpsmt.engines import Options, decide
-from fpsmt.engines.rational_networks import certified_network, certified_relu, certified_root
+from fpsmt.engines.approximation import certified_minimax, certified_sup_norm
+from fpsmt.engines.rational_networks import certified_lifting, certified_network, certified_relu, certified_root
+from fpsmt.engines.size_law import exponent, sizes
 from fpsmt.errors import EvidenceError, Unsupported, UsageError
 from fpsmt.kernel import apply, check_verdict, verdict_to_json
 from fpsmt.rational import Builder, Problem, Rational, constant, named, rational
+from fpsmt.rational.aaa import aaa
 from fpsmt.rational.activations import NETWORKS, design, network
+from fpsmt.rational.formulas import Balls
+from fpsmt.rational.layers import Layer
 from fpsmt.rational.models import working
 from fpsmt.rational.polynomials import to_fmpq
 from fpsmt.rational.propagation import Replacement, propagated
@@ -179,3 +185,88 @@ def test_relu():
             apply(rule, proof.claim, {"size": size}, premises)
     assert is_odd_chain(composed_sign(2, F(1, 9)).formula) and not is_odd_chain(constant(1))
     assert not is_odd_chain(rational(Rational.make((0, 1, 1)))) and not is_odd_chain(named("tanh"))
+
+
+# -- whole networks -------------------------------------------------------------------------------------------
+
+
+def block(gate: bool) -> list[Layer]:
+    other = ([[1, 0.25], [0, -1]], [0.5, 0]) if gate else None
+    return [Layer.of([[1, -1], [0.5, 2]], [0, 0.25], "swish", other), Layer.of([[1, 1], [2, -1]], [0, 1])]
+
+
+@pytest.mark.parametrize("gate", [False, True])
+def test_lifting(gate):
+    layers, box = block(gate), ((F(-1), F(1)), (F(0), F(1, 2)))
+    proof = certified_lifting(layers, box, F(1, 10**5))
+    claim, parts = proof.claim, list(proof.evidence.premises)
+    assert check_verdict(verdict_to_json(proof)).name == "proved"
+    rule, data = "lifting to networks", {"bits": 96}
+    assert apply(rule, replace(claim, bound=claim.bound / 1000), data, parts).name == "unknown"
+    assert apply(rule, replace(claim, box=((F(-99), F(99)),) * 2), data, parts).name == "unknown"
+    wrong = replace(claim, replaced=(("swish", named("swish")),))
+    for bad, premises in ((wrong, parts), (claim, []), (claim, [certified_network("tanh", F(1), F(1, 100))])):
+        with pytest.raises(EvidenceError):
+            apply(rule, bad, data, premises)
+    # at a point, in balls
+    ((_, net),) = claim.replaced
+    with working(200, 2):
+        values = [[arb(1) / 3, arb(1) / 5]] * 2
+        for layer in layers:
+            maps = [[_sums(m, b, v) for v in values] for m, b in layer.maps]
+            values = maps[0]
+            if layer.activation:
+                values = [[_at(f, t) for t in v] for f, v in zip((named("swish"), net), values)]
+            if layer.gate:
+                values = [[s * t for s, t in zip(v, w)] for v, w in zip(values, maps[1])]
+        assert all(abs(s - t) < 1e-5 for s, t in zip(*values))
+
+
+def _sums(matrix, bias, v):
+    return [sum((to_fmpq(w) * t for w, t in zip(row, v)), arb(to_fmpq(c))) for row, c in zip(matrix, bias)]
+
+
+def _at(formula, x):
+    return formula.over(Balls(F(1, 999)), x)
+
+
+def test_layers_that_do_not_fit():
+    with pytest.raises(UsageError, match="one bias"):
+        Layer.of([[1, 2]], [0, 0])
+    with pytest.raises(UsageError, match="as many values"):
+        certified_lifting([Layer.of([[1, 2]], [0], "tanh")], [(F(0), F(1))], F(1, 100))
+    layers = [Layer.of([[1]], [0], "tanh"), Layer.of([[1]], [0], "step")]
+    with pytest.raises(Unsupported):
+        certified_lifting(layers, [(F(0), F(1))], F(1, 100))
+
+
+# -- sizes ----------------------------------------------------------------------------------------------------
+
+
+def test_sizes_and_errors():
+    rows = sizes("relu", F(1), (2, 8, 32))
+    assert [row.parameters for row in rows] == [10, 18, 30] and all(row.proof is not None for row in rows)
+    assert 0.5 < exponent(sizes("relu", F(1), (8, 16, 32, 64))) < 1.5
+    smooth = sizes("gelu_tanh", F(1), (4, 16), Options(timeout=0))
+    assert [row.proof for row in smooth] == [None, None]
+    assert smooth[1].polynomial == 22 and smooth[1].relu == 22
+
+
+@pytest.mark.parametrize(("name", "type", "error"), [("abs", (4, 4), 0.0085014), ("relu", (5, 4), 0.0042507)])
+def test_best_rationals_at_a_kink(name, type, error):
+    best = certified_minimax(named(name), (F(-1), F(1)), type)
+    assert float(best.lower.claim.bound) == pytest.approx(error, rel=1e-4)
+    assert best.bounds.high <= best.lower.claim.bound * F(101, 100)
+    wide = certified_minimax(named(name), (F(-3), F(3)), type)
+    assert float(wide.lower.claim.bound) == pytest.approx(3 * error, rel=1e-4)
+
+
+def test_aaa_is_certified_afterwards():
+    r = aaa(named("tanh"), (F(0), F(8)), 5)
+    bounds, proof = certified_sup_norm(Problem(named("tanh"), rational(r), ((F(0), F(8)),)))
+    best = certified_minimax(named("tanh"), (F(0), F(8)), (5, 5))
+    assert best.lower.claim.bound < bounds.low <= bounds.high < 20 * best.bounds.high and proof.name == "proved"
+    with pytest.raises(UsageError):
+        aaa(named("log"), (F(0), F(1)), 3)
+    with pytest.raises(UsageError):
+        aaa(named("tanh"), (F(1), F(0)), 3)
