@@ -99,6 +99,7 @@ def carried(
     >>> print(carried(layers, [(Fraction(-1), Fraction(1))] * 2, near).str(3, radius=False))
     0.00300
     """
+    check_layers(layers, box)
     with working(bits, 2):
         ring = Moves({})
         values = [Moved(arb(to_fmpq(a)).union(arb(to_fmpq(b))), arb(0)) for a, b in box]
