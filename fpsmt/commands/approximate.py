@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 import time
 from fractions import Fraction
+from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
@@ -49,7 +50,9 @@ def approximate_command(
         str, typer.Option("--gap", metavar="G", help="How near the two bounds of the error are.")
     ] = "1/1000",
     law: Annotated[bool, typer.Option("--law", help="Sizes of networks for errors of 1e-2 … 1e-300.")] = False,
-    plot: Annotated[str | None, typer.Option("--plot", metavar="FILE", help="A picture: .svg, .png, .pdf.")] = None,
+    plot: Annotated[
+        str | None, typer.Option("--plot", metavar="FILE", help="The error curve and its band, or the law: .svg, .png.")
+    ] = None,
     json_to: JsonOption = None,
     timeout: TimeoutOption = 120.0,
     jobs: Annotated[int | None, typer.Option("--jobs", metavar="N", help="Accepted; one process is used.")] = None,
@@ -69,7 +72,7 @@ def approximate_command(
         if error is not None or type is not None or relative:
             raise UsageError("--law has errors of its own: leave --error, --type and --relative out")
         return size_law(function, max(map(abs, _interval(interval))), timeout, plot, saver)
-    return _Run(function, interval, error, type, relative, method, gap, saver, timeout).run()
+    return _Run(function, interval, error, type, relative, method, gap, saver, timeout, plot).run()
 
 
 class _Run:
@@ -84,6 +87,7 @@ class _Run:
         gap: str,
         saver: Saver,
         timeout: float,
+        plot: str | None = None,
     ) -> None:
         from fpsmt.rational import named
 
@@ -98,7 +102,7 @@ class _Run:
         self.error = None if error is None else _positive("--error", error)
         self.type = None if type is None else _type(type)
         self.gap = _positive("--gap", gap)
-        self.relative, self.method, self.saver, self.timeout = relative, method, saver, timeout
+        self.relative, self.method, self.saver, self.timeout, self.plot = relative, method, saver, timeout, plot
         self.start = time.monotonic()
 
     def run(self) -> int:
@@ -218,6 +222,10 @@ class _Run:
         self.saver.report(data)
         self.saver.printer(*self._lines(proof, bounds, best, formula))
         self.saver.save(self.key, data)
+        if self.plot is not None:
+            from fpsmt.commands.error_curve import draw_error
+
+            draw_error(self.name, bounds, Path(self.plot))
         return PROVED
 
     def _lines(self, proof: Proved, bounds: SupNormBounds, best: Best | None, formula: Formula) -> list[str]:

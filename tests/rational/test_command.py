@@ -58,8 +58,8 @@ def test_networks_below_what_one_enclosure_reaches(run, tmp_path, capfd):
 def test_aaa(run):
     code, out, _ = run("tanh", "--interval", "0,8", "--error", "1e-4", "--method", "aaa", "--no-save")
     assert code == 0 and "(a rational of type (4, 4))" in out
-    code, out, _ = run("tanh", "--interval", "0,8", "--type", "3,3", "--method", "aaa", "--no-save")
-    assert code == 0 and "(a rational of type (3, 3))" in out
+    code, out, _ = run("tanh", "--interval", "0,8", "--type", "3,3", "--method", "aaa", "--no-save", "--plot", "e.svg")
+    assert code == 0 and "(a rational of type (3, 3))" in out and Path("e.svg").read_text().startswith("<?xml")
 
 
 def test_the_law_of_sizes(run, tmp_path):
