@@ -15,6 +15,7 @@ from fpsmt.claims.identities import Identity, Nonnegative
 from fpsmt.claims.interval_condition import IntervalCondition
 from fpsmt.claims.lifting import NetworkWithin
 from fpsmt.claims.predictions import PredictionInvariant
+from fpsmt.claims.properties import Polytope, Property, Query, Safe
 from fpsmt.claims.representation import Represents, Values
 from fpsmt.claims.separation import AlwaysSeparates, Compliant, Run, SeparationCount, SeparationPoints
 from fpsmt.claims.specs import PROOFS, SPECS, Case, Obligation, Spec, cases, proof, spec
@@ -27,8 +28,8 @@ __all__ = [
     "Claim", "Compliant", "Condition", "ConstantOn", "Distinguishable", "DistinguishableVectors", "ForAll",
     "GradientCondition2", "GradientCondition3", "GradientInvariant", "GradientOutcomes", "GradientProblem",
     "Identity", "Inseparable", "IntervalCondition", "MeetsContract", "NetworkWithin", "Nonnegative", "Obligation",
-    "PartFails", "PredictionInvariant", "Reading", "Replay", "Represents", "Run", "SameOutput", "Separable",
-    "SeparationCount", "SeparationPoints", "Setting", "SizeNeeded", "Spec", "Steering", "SumExtremes", "SumInvariant",
-    "SumOutcomes", "SumWithin", "SupNorm", "Values", "Windows", "cases", "claim_from_json", "default_windows",
-    "gradient_formula", "proof", "spec",
+    "PartFails", "Polytope", "PredictionInvariant", "Property", "Query", "Reading", "Replay", "Represents", "Run",
+    "Safe", "SameOutput", "Separable", "SeparationCount", "SeparationPoints", "Setting", "SizeNeeded", "Spec",
+    "Steering", "SumExtremes", "SumInvariant", "SumOutcomes", "SumWithin", "SupNorm", "Values", "Windows", "cases",
+    "claim_from_json", "default_windows", "gradient_formula", "proof", "spec",
 ]  # fmt: skip

@@ -12,6 +12,7 @@ from fpsmt.engines import (
     identities,
     predictions,
     representation,
+    safety_search,
     separation,
     separation_points,
     steering,
@@ -24,5 +25,5 @@ from fpsmt.engines.engine import ENGINES, Engine, Options, engine
 __all__ = [
     "ENGINES", "Engine", "Options", "approximation", "blocks", "conditions", "contracts", "decide", "engine",
     "extremes", "formulas", "gradient_conditions", "gradients", "identities", "predictions", "representation",
-    "separation", "separation_points", "steering", "sums", "telling",
+    "safety_search", "separation", "separation_points", "steering", "sums", "telling",
 ]  # fmt: skip

@@ -13,6 +13,7 @@ from fpsmt.kernel.rules import (
     identities,
     predictions,
     representation,
+    safety_intervals,
     separation,
     separation_points,
     sums,
@@ -21,6 +22,6 @@ from fpsmt.kernel.rules import (
 
 __all__ = [
     "approximation", "approximation_networks", "conditions", "contracts", "extremes", "formulas", "functions",
-    "gradient_conditions", "gradients", "identities", "predictions", "representation", "separation",
-    "separation_points", "sums", "witness",
+    "gradient_conditions", "gradients", "identities", "predictions", "representation", "safety_intervals",
+    "separation", "separation_points", "sums", "witness",
 ]  # fmt: skip
