@@ -156,7 +156,9 @@ def sup_norm(
     def enough(bound: arb) -> bool:
         if goal is not None and bound <= to_fmpq(goal):
             return True
-        return goal is None and low > 0 and bool(bound <= to_fmpq(low * (1 + gap)))
+        if goal is None and low <= 0:  # f and g may be equal
+            return bool(bound <= arb(2) ** (-bits // 2))
+        return goal is None and bool(bound <= to_fmpq(low * (1 + gap)))
 
     at_cuts: list[tuple[Fraction, arb]] = []
     for cut in problem.cuts:
