@@ -11,6 +11,7 @@ from fractions import Fraction
 from fpsmt.claims import BestError, Case, SupNorm, cases, spec
 from fpsmt.rational import Rational, constant, named, rational
 from fpsmt.rational.activations import network
+from fpsmt.rational.roots import root
 from fpsmt.rational.zolotarev import absolute_value, balanced_ell, composed_sign, sign, sign_bound
 
 UNIT = ((Fraction(-1), Fraction(1)),)
@@ -60,6 +61,16 @@ def best_tanh(n: int, bound: str) -> BestError:
 
 
 @spec(
+    "best-relu",
+    source="best approximation of |x| through √",
+    cases=[Case({"bound": "0.0042507"}), Case({"bound": "0.00426"}, "refuted")],
+)
+def best_relu(bound: str) -> BestError:
+    """No rational of type (5, 4) is nearer to ReLU on [−1, 1] than the bound."""
+    return BestError(named("relu"), UNIT, (5, 4), Fraction(bound))
+
+
+@spec(
     "relu-parabola", source="heir#1609", cases=[Case({"bound": "1/16"}), Case({"bound": "0.0624999999999"}, "refuted")]
 )
 def relu_parabola(bound: str) -> SupNorm:
@@ -88,14 +99,78 @@ def composed_sign_error(maps: int) -> SupNorm:
 
 
 @spec(
+    "zolotarev-deviation",
+    source="rational neural networks (2020)",
+    cases=[
+        *[Case({"k": k, "bound": above}) for k, above in ((3, "8.5010e-2"), (9, "5.10242e-3"), (27, "3.88170e-5"))],
+        *[Case({"k": k, "bound": below}, "refuted") for k, below in ((3, "8.5008e-2"), (9, "5.10240e-3"))],
+    ],
+)
+def zolotarev_deviation(k: int, bound: str) -> SupNorm:
+    """The deviations of x·r(x) from |x|, to the last digit: 8.5009e-2, 5.10241e-3, 3.88169e-5."""
+    return SupNorm(named("abs"), absolute_value(sign(k, balanced_ell(k))), UNIT, Fraction(bound))
+
+
+@spec(
+    "zolotarev-near-zero",
+    source="scipy#8480",
+    cases=[Case({"bound": "0.155873"}), Case({"bound": "0.155871"}, "refuted")],
+)
+def zolotarev_near_zero(bound: str) -> SupNorm:
+    """Type (13, 12) for ℓ = 1e-8: the best deviation is 0.155872; coefficients in double precision gave 0.171921."""
+    ell = Fraction(1, 10**8)
+    return SupNorm(constant(1), sign(13, ell).formula, ((ell, Fraction(1)),), Fraction(bound))
+
+
+@spec("composition-law", source="rational neural networks (2020)", cases=cases(maps=[2, 3]))
+def composition_law(maps: int) -> SupNorm:
+    """Z₃∘…∘Z₃ = Z_{3ʲ}: what is left is the rounding of the coefficients."""
+    ell = Fraction(1, 50)
+    whole, parts = sign(3**maps, ell, 256), composed_sign(maps, ell, 256)
+    return SupNorm(whole.formula, parts.formula, ((ell, Fraction(1)),), Fraction(1, 10**50))
+
+
+ROOT_ERRORS = ("3.34e-1", "1.83e-1", "6.61e-2", "9.64e-3", "2.09e-4", "9.82e-8", "2.17e-14", "1.06e-27")
+
+
+@spec(
+    "tenth-root",
+    source="approximating the pth root by composite rational functions",
+    cases=[Case({"steps": k, "bound": bound}) for k, bound in enumerate(ROOT_ERRORS)],
+)
+def tenth_root(steps: int, bound: str) -> SupNorm:
+    """The composite tenth root on [2⁻¹⁰, 1]: the number of correct digits doubles with each step."""
+    r = root(10, Fraction(1, 2), steps)
+    return SupNorm(named("root(10)"), r.formula, ((r.low, Fraction(1)),), Fraction(bound), relative=True)
+
+
+@spec("relu-network", source="rational neural networks (2020)", cases=cases(digits=[3, 8, 16, 50, 100, 300]))
+def relu_network(digits: int) -> SupNorm:
+    """3, 4, 6, 8, 9, 11 maps of type (3, 2) make ReLU on [−1, 1] to 10^−digits."""
+    error = Fraction(1, 10**digits)
+    return SupNorm(named("relu"), network("relu", Fraction(1), error), UNIT, error)
+
+
+@spec(
+    "hidden-pole",
+    source="a pole between the points of any grid",
+    cases=[Case({"residue": "1e-12"}, "refuted"), Case({"residue": "0"})],
+)
+def hidden_pole(residue: str) -> SupNorm:
+    """x + residue/(x² − 2) is within 1e-3 of x on [0, 2]: false, however small the residue, for √2 is a pole."""
+    r = Rational.make((0, 1)) + Rational.make((Fraction(residue),), (-2, 0, 1))
+    return SupNorm(named("identity"), rational(r.reduced()), ((Fraction(0), Fraction(2)),), Fraction(1, 1000))
+
+
+@spec(
     "activation-network",
     source="rational activations (2026): polylogarithmic size",
     cases=[
-        *cases(name=["gelu_tanh", "gelu", "swish", "mish", "softplus", "elu", "relu"], digits=[3]),
-        *cases(name=["gelu_tanh", "gelu", "tanh"], digits=[8]),
-        *cases(quick=False, name=["gelu_tanh", "tanh", "softplus"], digits=[16]),
-        *cases(name=["gelu"], digits=[16, 50, 100]),
-        *cases(quick=False, name=["gelu_tanh"], digits=[50]),
+        *cases(name=["swish", "mish", "softplus", "elu", "tanh"], digits=[3]),
+        *cases(name=["gelu_tanh"], digits=[3, 8, 16]),
+        *cases(name=["gelu"], digits=[3, 8, 16, 50, 100]),
+        *cases(quick=False, name=["swish", "mish", "softplus", "elu", "tanh"], digits=[16, 50, 100]),
+        *cases(quick=False, name=["gelu_tanh"], digits=[50, 100, 200, 300]),
     ],
 )
 def activation_network(name: str, digits: int) -> SupNorm:

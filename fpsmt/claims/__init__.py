@@ -1,5 +1,6 @@
 """What can be asked: statements with text, JSON, hash and replay; and the registry of specs."""
 
+from fpsmt.claims.absorption import Absorbed, SizeNeeded
 from fpsmt.claims.approximation import BestError, SupNorm
 from fpsmt.claims.claim import Claim, Replay, claim_from_json
 from fpsmt.claims.conditions import Condition, PartFails, Windows, default_windows
@@ -16,7 +17,9 @@ from fpsmt.claims.gradient_functions import (
 )
 from fpsmt.claims.gradient_representation import AllGradientTables, GradientTable, RepresentsGradients
 from fpsmt.claims.gradients import GradientInvariant, GradientOutcomes, GradientProblem, gradient_formula
+from fpsmt.claims.identities import Identity, Nonnegative
 from fpsmt.claims.interval_condition import IntervalCondition
+from fpsmt.claims.lifting import NetworkWithin
 from fpsmt.claims.plane import VectorClasses
 from fpsmt.claims.predictions import PredictionInvariant
 from fpsmt.claims.properties import Polytope, Property, Query, Safe
@@ -28,13 +31,14 @@ from fpsmt.claims.sums import SumInvariant, SumOutcomes
 from fpsmt.claims.vectors import DistinguishableVectors
 
 __all__ = [
-    "AllDistinguishable", "AllGradientFunctions", "AllGradientTables", "AllowedOutput", "AlwaysSeparates",
-    "BestError", "Case", "Claim", "Compliant", "Condition", "ConstantOn", "Distinguishable",
+    "Absorbed", "AllDistinguishable", "AllGradientFunctions", "AllGradientTables", "AllowedOutput",
+    "AlwaysSeparates", "BestError", "Case", "Claim", "Compliant", "Condition", "ConstantOn", "Distinguishable",
     "DistinguishableVectors", "ForAll", "GradientCondition2", "GradientCondition3", "GradientFunctions",
-    "GradientInvariant", "GradientOutcomes", "GradientProblem", "GradientTable", "Inseparable", "IntervalCondition",
-    "MeetsContract", "Obligation", "PROOFS", "PartFails", "Polytope", "PredictionInvariant", "Property", "Query",
-    "Reading", "Replay", "Represents", "RepresentsGradientFunctions", "RepresentsGradients", "Run", "SPECS", "Safe",
-    "SameOutput", "Separable", "SeparationCount", "SeparationPoints", "Setting", "Spec", "Steering", "SumExtremes",
+    "GradientInvariant", "GradientOutcomes", "GradientProblem", "GradientTable", "Identity", "Inseparable",
+    "IntervalCondition", "MeetsContract", "NetworkWithin", "Nonnegative", "Obligation", "PROOFS", "PartFails",
+    "Polytope", "PredictionInvariant", "Property", "Query", "Reading", "Replay", "Represents",
+    "RepresentsGradientFunctions", "RepresentsGradients", "Run", "SPECS", "Safe", "SameOutput", "Separable",
+    "SeparationCount", "SeparationPoints", "Setting", "SizeNeeded", "Spec", "Steering", "SumExtremes",
     "SumInvariant", "SumOutcomes", "SumWithin", "SupNorm", "Values", "VectorClasses", "Windows", "cases",
     "claim_from_json", "default_windows", "gradient_formula", "proof", "spec",
 ]  # fmt: skip

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 import time
 from fractions import Fraction
+from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
@@ -31,7 +32,8 @@ if TYPE_CHECKING:
     from fpsmt.kernel import Proved
     from fpsmt.rational import Formula, Interval, SupNormBounds
 
-METHODS = ("minimax", "network")
+METHODS = ("minimax", "network", "aaa")
+LARGE = Fraction(1, 10**9)  #: errors of networks that one enclosure reaches in seconds
 MOST_DEGREE = 40  #: of numerator and denominator, when the type is searched for
 
 
@@ -42,11 +44,15 @@ def approximate_command(
     type: Annotated[str | None, typer.Option("--type", metavar="M,N", help="Degrees above and below.")] = None,
     relative: Annotated[bool, typer.Option("--relative", help="The error is relative to the function.")] = False,
     method: Annotated[
-        str, typer.Option("--method", metavar="NAME", help="minimax: best of a type. network: a composition.")
+        str, typer.Option("--method", metavar="NAME", help="minimax: best of a type; network: a composition; aaa.")
     ] = "minimax",
     gap: Annotated[
         str, typer.Option("--gap", metavar="G", help="How near the two bounds of the error are.")
     ] = "1/1000",
+    law: Annotated[bool, typer.Option("--law", help="Sizes of networks for errors of 1e-2 … 1e-300.")] = False,
+    plot: Annotated[
+        str | None, typer.Option("--plot", metavar="FILE", help="The error curve and its band, or the law: .svg, .png.")
+    ] = None,
     json_to: JsonOption = None,
     timeout: TimeoutOption = 120.0,
     jobs: Annotated[int | None, typer.Option("--jobs", metavar="N", help="Accepted; one process is used.")] = None,
@@ -60,7 +66,13 @@ def approximate_command(
     """
     check_limits(timeout, jobs)
     saver = Saver.of("approximate", json_to, out, no_save)
-    return _Run(function, interval, error, type, relative, method, gap, saver, timeout).run()
+    if law:
+        from fpsmt.commands.size_law import size_law
+
+        if error is not None or type is not None or relative:
+            raise UsageError("--law has errors of its own: leave --error, --type and --relative out")
+        return size_law(function, max(map(abs, _interval(interval))), timeout, plot, saver)
+    return _Run(function, interval, error, type, relative, method, gap, saver, timeout, plot).run()
 
 
 class _Run:
@@ -75,6 +87,7 @@ class _Run:
         gap: str,
         saver: Saver,
         timeout: float,
+        plot: str | None = None,
     ) -> None:
         from fpsmt.rational import named
 
@@ -89,7 +102,7 @@ class _Run:
         self.error = None if error is None else _positive("--error", error)
         self.type = None if type is None else _type(type)
         self.gap = _positive("--gap", gap)
-        self.relative, self.method, self.saver, self.timeout = relative, method, saver, timeout
+        self.relative, self.method, self.saver, self.timeout, self.plot = relative, method, saver, timeout, plot
         self.start = time.monotonic()
 
     def run(self) -> int:
@@ -101,6 +114,8 @@ class _Run:
                 options = Options(timeout=self.timeout, progress=progress.update)
                 if self.method == "network":
                     return self._network(options)
+                if self.method == "aaa":
+                    return self._aaa(options)
                 return self._minimax(options)
         except TimeLimit:
             return self._unknown(f"the time limit of {self.timeout:g} s was passed", "raise --timeout")
@@ -127,15 +142,52 @@ class _Run:
             f"; {reason}" for reason in reasons[-1:]
         ))  # fmt: skip
 
-    def _network(self, options: Options) -> int:
+    def _aaa(self, options: Options) -> int:
+        """Rationals through values of the function, certified afterwards."""
         from fpsmt.engines.approximation import certified_sup_norm
-        from fpsmt.rational import Problem
+        from fpsmt.rational import Problem, rational, sup_norm
+        from fpsmt.rational.aaa import aaa
+
+        degrees = [max(self.type)] if self.type is not None else range(1, MOST_DEGREE + 1)
+        reasons: list[str] = []
+        for n in degrees:
+            options.report(f"{self.name}: AAA of type {n},{n}")
+            found = rational(aaa(self.target, self.interval, n))
+            problem = Problem(self.target, found, (self.interval,), self.relative)
+            try:
+                if self.error is not None:
+                    quick = sup_norm(problem, goal=self.error, seconds=self.timeout / 10)
+                    if quick.high is None or quick.high > self.error:
+                        continue
+                bounds, proof = certified_sup_norm(problem, self.gap, options)
+            except Unsupported as reason:
+                reasons.append(f"type {n},{n}: {reason}")
+                continue
+            if self.error is None or (bounds.high is not None and bounds.high <= self.error):
+                return self._report(proof, bounds, None)
+        raise Unsupported("; ".join(reasons[-1:]) or f"no type up to ({MOST_DEGREE}, {MOST_DEGREE}) has this error")
+
+    def _network(self, options: Options) -> int:
+        """The error is enclosed between two bounds where one enclosure is enough, and proved part by part elsewhere."""
+        from fpsmt.claims import SupNorm
+        from fpsmt.engines.approximation import certified_sup_norm
+        from fpsmt.engines.rational_networks import certified_network
+        from fpsmt.rational import Problem, SupNormBounds
         from fpsmt.rational.activations import network
+        from fpsmt.rational.supnorm import error_at, lower_fraction
 
         assert self.error is not None
-        size = max(map(abs, self.interval))
-        formula = network(self.target.steps[0].name, size, self.error)  # type: ignore[union-attr]
-        bounds, proof = certified_sup_norm(Problem(self.target, formula, (self.interval,)), self.gap, options)
+        size, name = max(map(abs, self.interval)), self.target.calls[0]
+        formula = network(name, size, self.error)
+        if self.error >= LARGE:
+            bounds, proof = certified_sup_norm(Problem(self.target, formula, (self.interval,)), self.gap, options)
+        else:
+            proof = certified_network(name, size, self.error, options)
+            assert isinstance(proof.claim, SupNorm)
+            problem = proof.claim.problem
+            places = [size * k / 4 for k in range(-4, 5)]
+            low, at = max((lower_fraction(error_at(problem, x, 20)), x) for x in places)
+            bounds = SupNormBounds(problem, max(low, Fraction(0)), self.error, at, (), 0, 0, 0)
         if bounds.high is None or bounds.high > self.error:
             raise Unsupported(f"the network has an error of up to {_text(bounds.high)}, more than asked for")
         return self._report(proof, bounds, None)
@@ -170,6 +222,10 @@ class _Run:
         self.saver.report(data)
         self.saver.printer(*self._lines(proof, bounds, best, formula))
         self.saver.save(self.key, data)
+        if self.plot is not None:
+            from fpsmt.commands.error_curve import draw_error
+
+            draw_error(self.name, bounds, Path(self.plot))
         return PROVED
 
     def _lines(self, proof: Proved, bounds: SupNormBounds, best: Best | None, formula: Formula) -> list[str]:
@@ -181,7 +237,8 @@ class _Run:
         lines = [
             f"approximate error {_text(bounds.low)} {_text(bounds.high)} {shape}",
             f"proved: {proof.claim.text}",
-            f"  by {proof.how} on {bounds.leaves} intervals; largest near x = {float(bounds.at):.6g}",
+            f"  by {proof.how}" + (f" on {bounds.leaves} intervals" if bounds.trees else "")
+            + f"; {'largest near' if bounds.trees else 'the lower bound is at'} x = {float(bounds.at):.6g}",
         ]
         if best is not None:
             assert isinstance(best.lower.claim, BestError)

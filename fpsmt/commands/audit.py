@@ -82,6 +82,7 @@ def audit_command(
 
 
 def _asked(routine: str | None, program: str | None, against: str | None, format: str) -> tuple[Subject, Function]:
+    import fpsmt.rational  # noqa: F401  (functions rational(…) by name)
     from fpsmt.engines.audit_subjects import _usual, load, of_program
     from fpsmt.functions import function_named
     from fpsmt.terms.programs import LIBRARY, read_program

@@ -137,6 +137,7 @@ Asked = tuple["Function", "Context", "Windows | None"]
 
 
 def _pairs(activation: str, format: str, windows: _Given) -> list[Asked]:
+    import fpsmt.rational  # noqa: F401  (functions rational(…) by name)
     from fpsmt.floats import context
     from fpsmt.functions import FUNCTIONS, function_named
 

@@ -93,6 +93,7 @@ def read_execution(order: str, fma: str, accumulator: str | None, products: str 
 
 def read_implementation(activation: str, ulps: str | None, format: str) -> tuple[Implementation, Context]:
     """The implementation and the context that the options name."""
+    import fpsmt.rational  # noqa: F401  (functions rational(…) by name)
     from fpsmt.floats import read_number
     from fpsmt.functions import CorrectlyRounded, Implementation, WithinUlps, implementation_named
 

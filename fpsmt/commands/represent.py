@@ -72,6 +72,7 @@ def represent_command(
         raise UsageError(f"--order {order}: networks are made for every order at once; leave --order out, or write any")
     if outputs < 1:
         raise UsageError(f"--outputs {outputs}: a table has at least one value in each row")
+    import fpsmt.rational  # noqa: F401  (functions rational(…) by name)
     from fpsmt.commands.options import read_context
     from fpsmt.files.representations import read_implementation, read_table
     from fpsmt.functions import function_named, implementation_named

@@ -11,6 +11,7 @@ from fpsmt.engines import (
     gradient_functions,
     gradient_representation,
     gradients,
+    identities,
     predictions,
     representation,
     safety,
@@ -27,6 +28,6 @@ from fpsmt.engines.engine import ENGINES, Engine, Options, engine
 __all__ = [
     "ENGINES", "Engine", "Options", "approximation", "blocks", "conditions", "contracts", "decide", "engine",
     "extremes", "formulas", "gradient_conditions", "gradient_functions", "gradient_representation", "gradients",
-    "predictions", "representation", "safety", "safety_search", "separation", "separation_points", "steering",
-    "sums", "telling",
+    "identities", "predictions", "representation", "safety", "safety_search", "separation", "separation_points",
+    "steering", "sums", "telling",
 ]  # fmt: skip

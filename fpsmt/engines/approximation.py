@@ -39,6 +39,14 @@ def signs_of_polynomials(claim: SupNorm, options: Options) -> Verdict:
     return kernel.apply("signs of polynomials", claim)
 
 
+@engine("network, part by part", SupNorm)
+def network_by_parts(claim: SupNorm, options: Options) -> Verdict:
+    """Networks that `rational.activations.network` builds, at errors far below what one enclosure reaches."""
+    from fpsmt.engines.rational_networks import network_by_parts as prove
+
+    return prove(claim, options)
+
+
 @engine("rational enclosure", SupNorm)
 def rational_enclosure(claim: SupNorm, options: Options) -> Verdict:
     """Halves the domain until every part is within the bound, or a point is beyond it."""
@@ -116,10 +124,10 @@ def certified_sign(approximation: Sign) -> Proved:
     """
     *maps, last = [rational(r) for r in approximation.maps]
     one, bound = constant(1), sign_bound(approximation)
-    proof = _proved(SupNorm(one, last, ((approximation.ells[-1], Fraction(1)),), bound))
+    proof = proved_by_signs(SupNorm(one, last, ((approximation.ells[-1], Fraction(1)),), bound))
     for r, low, after in reversed(list(zip(maps, approximation.ells, approximation.ells[1:], strict=False))):
         domain = ((low, Fraction(1)),)
-        within = _proved(SupNorm(constant((1 + after) / 2), r, domain, (1 - after) / 2))
+        within = proved_by_signs(SupNorm(constant((1 + after) / 2), r, domain, (1 - after) / 2))
         assert isinstance(proof.claim, SupNorm)
         whole = SupNorm(one, r.then(proof.claim.approximation), domain, bound)
         joined = kernel.apply("composition of approximations", whole, premises=[within, proof])
@@ -171,7 +179,7 @@ def certified_minimax(
     return Best(found.rational, bounds, upper, lower)
 
 
-def _proved(claim: SupNorm) -> Proved:
+def proved_by_signs(claim: SupNorm) -> Proved:
     verdict = signs_of_polynomials(claim, Options())
     if not isinstance(verdict, Proved):
         raise Unsupported(f"not proved, increase the bits of the coefficients: {claim.text}")

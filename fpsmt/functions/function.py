@@ -8,7 +8,7 @@ from fractions import Fraction
 from typing import Literal
 
 import flint
-from flint import arb, fmpq
+from flint import arb, arb_series, fmpq
 
 from fpsmt.errors import InternalError, UsageError
 
@@ -152,7 +152,8 @@ class Function:
     wide and may straddle kinks and jumps, and a ball without finite bounds means no information (e.g. a
     logarithm over a ball that contains 0).  `directions` are +1, −1 or 0 for the pieces between the
     `turning` points: on each open piece the function is monotone that way.  `period_phase` is for sine and
-    cosine: their turning points are (k + phase)·π.  `range` is a closed hull of all values.
+    cosine: their turning points are (k + phase)·π.  `range` is a closed hull of all values.  `series`, where there is
+    one, takes power series over balls to power series; a ValueError where the function is not analytic.
 
     *Infinities and NaN*: the value at ±inf is the limit (`at_minus_infinity`, `at_plus_infinity`), NaN when
     there is none or when it lies outside the domain; NaN gives NaN; outside the domain x ≥ `lowest` the value
@@ -182,6 +183,7 @@ class Function:
     pole: int = 0
     range: tuple[Fraction | None, Fraction | None] = (None, None)
     period_phase: Fraction | None = None
+    series: Callable[[arb_series], arb_series] | None = None
 
     def exact(self, x: Fraction) -> Fraction | None:
         """f(x) when it is a rational that is known; None otherwise (see `definitions` for why it is irrational)."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Callable
 from fractions import Fraction
 from functools import cache
 
@@ -17,10 +18,14 @@ _SAME = {"softplus'": "sigmoid", "sin'": "cos", "exp'": "exp", "expm1'": "exp"}
 #: Every named function, without the derivatives (those are ``FUNCTIONS["tanh"].derivative``).
 FUNCTIONS: dict[str, Function] = {name: f for name, f in _ALL.items() if not name.endswith("'")}
 
+#: Families of functions with parameters, by the word before the parenthesis: (function, derivative) of what is inside.
+FAMILIES: dict[str, Callable[[str], tuple[Function, Function]]] = {}
+
 
 def function_named(name: str) -> Function:
     """The function of this name; ``tanh'`` is the derivative of tanh, ``leaky_relu(0.2)`` has slope 1/5.
 
+    ``rational(…)`` and ``rational_A(…)`` are known once `fpsmt.rational` is imported.
     The slope is read as an exact decimal or quotient, 0 ≤ slope < 1; plain ``leaky_relu`` has slope 1/100.
     ``elu(ALPHA)`` and ``selu(ALPHA,SCALE)`` have other constants than the usual ones, positive numbers read likewise.
 
@@ -44,9 +49,11 @@ def function_named(name: str) -> Function:
             raise UsageError(f"{name}: the constants of {match[1]} must be positive numbers")
         if (match[1] == "selu") == (match[3] is not None):
             return _elu(match[1], alpha, scale)[bool(match[4])]
+    if (match := re.fullmatch(r"(\w+)\(([^()]*)\)('?)", word)) and match[1] in FAMILIES:
+        return FAMILIES[match[1]](match[2])[bool(match[3])]
     raise UsageError(
         f"unknown function {name!r}: write one of {', '.join(FUNCTIONS)}, leaky_relu(SLOPE), elu(ALPHA), "
-        "selu(ALPHA,SCALE), "
+        "selu(ALPHA,SCALE), rational(A0,A1,…;B1,…), rational_A(…), "
         "or one of these with ' for its derivative"
     )
 

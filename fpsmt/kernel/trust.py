@@ -3,4 +3,5 @@
 from importlib.metadata import version
 
 BALLS = f"python-flint {version('python-flint')} (ball arithmetic)"
+POLYNOMIALS = f"python-flint {version('python-flint')} (polynomials over the rationals)"
 VECTOR = "the vectorised arithmetic"

@@ -1,13 +1,12 @@
-"""log, tanh and exp as rational networks whose errors fall doubly exponentially with their size.
+"""log and tanh as rational networks whose errors fall doubly exponentially with their size.
 
 * log: with q = 1/x, log x = (π/4)/AGM(θ₂(q⁴)², θ₃(q⁴)²), θ₂(q⁴) = 2q·Σ q^{4n(n+1)}, θ₃(q⁴) = 1 + 2·Σ q^{4n²}
   (Sasaki and Kanada).  x is made large by a power of two, so that few terms are enough.  The AGM of a and k·a, with
   k′ = 2√k/(1 + k), is a·Π (1 + kᵢ)/2; each square root is a composite Newton root (`roots`).
 * tanh: Halley's method on atanh(t) = s, t ← t − (1 − t²)·A/(1 − t·A), A = atanh(t) − s, from t = s, for |s| ≤ 1/8; the
-  error is cubed at each step, and only the last one needs log to full accuracy.  Doubling t ← 2t/(1 + t²) extends it.
-* exp x = (1 + t)/(1 − t), t = tanh(x/2).
+  error is cubed at each step, and only the last one needs log to full accuracy.
 
-The numbers of terms and steps are chosen from a-priori estimates; what is certified is the result (`sup_norm`).
+The numbers of terms and steps are chosen from a-priori estimates; what is certified is the result.
 """
 
 from __future__ import annotations
@@ -16,15 +15,18 @@ from fractions import Fraction
 
 from flint import arb
 
-from fpsmt.rational.formulas import Builder, Formula
+from fpsmt.rational.formulas import IDENTITY, Builder, Formula, rational
 from fpsmt.rational.models import working
 from fpsmt.rational.polynomials import to_fmpq
 from fpsmt.rational.rational import Rational
 from fpsmt.rational.roots import root, short, steps_for
 from fpsmt.rational.rounding import evaluated, rounded
+from fpsmt.rational.steps import HALF, halley_step
 
-HALF = Fraction(1, 2)
 EIGHTH = Fraction(1, 8)
+EDGE = EIGHTH + Fraction(1, 1 << 10)  #: beyond all values of the steps
+HALLEY_START = Fraction(13, 20000)  #: more than |x − tanh x| on [−1/8, 1/8]
+LOG_DOMAIN = ((1 - EDGE) / (1 + EDGE), (1 + EDGE) / (1 - EDGE))
 
 
 def bits_of(error: Fraction) -> int:
@@ -107,60 +109,28 @@ def log(low: Fraction, high: Fraction, error: Fraction) -> Formula:
     return build.formula(add_log(build, 0, low, high, error))
 
 
-def add_small_tanh(build: Builder, at: int, error: Fraction, steps: int | None = None) -> int:
-    """tanh of a value in [−1/8, 1/8] within about `error`, or by so many steps."""
-    if steps is None:
-        steps, now = 0, 3e-4
-        while now > error and steps < 12:
-            steps, now = steps + 1, now**3 / 2
-    t = at
-    reached = Fraction(1, 1500)
-    for n in range(steps):
-        reached = max(reached**3, error / 4)
-        ratio = build.rational(Rational.make((1, 1), (1, -1)), t)
-        edge = EIGHTH + Fraction(1, 1 << 10)
-        goal = reached if n < steps - 1 else error / 4
-        logarithm = add_log(build, ratio, (1 - edge) / (1 + edge), (1 + edge) / (1 - edge), goal)
-        a = build.affine(0, (HALF, logarithm), (-1, at))
-        slope = build.rational(Rational.make((1, 0, -1)), t)
-        below = build.affine(1, (-1, build.product(t, a)))
-        t = build.affine(0, (1, t), (-1, build.quotient(build.product(slope, a), below)))
-    return t
+def halley_goals(error: Fraction, steps: int | None = None) -> list[Fraction]:
+    """What each Halley step reaches, until it is `error` (or for so many steps).
+
+    With |t − tanh x| ≤ e on ±1/8 a step reaches 0.4e³, if its logarithm is within 1/8 of that (``Halley step`` is the
+    rule of the kernel with the proof).
+    """
+    goals: list[Fraction] = []
+    reached = HALLEY_START
+    while reached > error if steps is None else len(goals) < steps:
+        reached = max(short(reached**3 * Fraction(2, 5), 16), error)
+        goals.append(reached)
+    return goals
+
+
+def halley_log(goal: Fraction) -> Formula:
+    """The logarithm for the step that reaches this goal."""
+    return log(*LOG_DOMAIN, goal / 8)
 
 
 def small_tanh(error: Fraction, steps: int | None = None) -> Formula:
-    """tanh on [−1/8, 1/8]."""
-    build = Builder()
-    return build.formula(add_small_tanh(build, 0, error, steps))
-
-
-def add_tanh(build: Builder, at: int, size: Fraction, error: Fraction) -> int:
-    """tanh of a value in [−size, size] within about `error`: s/2ᵈ, then d doublings."""
-    doublings = 0
-    while size > EIGHTH * 2**doublings:
-        doublings += 1
-    small = build.affine(0, (Fraction(1, 1 << doublings), at)) if doublings else at
-    t = add_small_tanh(build, small, error / 2**doublings)
-    for _ in range(doublings):
-        t = build.rational(Rational.make((0, 2), (1, 0, 1)), t)
+    """tanh on [−1/8, 1/8] within about `error`, or by so many steps."""
+    t = rational(IDENTITY)
+    for goal in halley_goals(error, steps):
+        t = halley_step(t, halley_log(goal))
     return t
-
-
-def tanh(size: Fraction, error: Fraction) -> Formula:
-    """tanh on [−size, size]."""
-    build = Builder()
-    return build.formula(add_tanh(build, 0, size, error))
-
-
-def add_exp(build: Builder, at: int, size: Fraction, error: Fraction) -> int:
-    """exp of a value in [−size, size] within about `error`."""
-    with working(64, 1):
-        slope = rounded(2 * (arb(to_fmpq(size)).exp() + 1) ** 2, 8)  # of (1 + t)/(1 − t)
-    half = build.affine(0, (HALF, at))
-    return build.rational(Rational.make((1, 1), (1, -1)), add_tanh(build, half, size / 2, error / slope))
-
-
-def exp(size: Fraction, error: Fraction) -> Formula:
-    """exp on [−size, size]."""
-    build = Builder()
-    return build.formula(add_exp(build, 0, size, error))

@@ -21,6 +21,7 @@ from fpsmt.rational.analytic import analytic
 from fpsmt.rational.polynomials import to_fmpq, to_fraction
 from fpsmt.rational.rational import Rational, read_exact
 
+IDENTITY = Rational((Fraction(0), Fraction(1)))
 MOST_STEPS = 100_000
 MOST_EXACT = 1 << 12  #: degree of formulas that are evaluated exactly
 
@@ -235,6 +236,21 @@ class Formula:
         build = Builder()
         return build.formula(build.include(outer, build.include(self, 0)))
 
+    @cached_property
+    def calls(self) -> tuple[str, ...]:
+        """The named functions, in the order of the steps."""
+        return tuple(step.name for step in self.steps if isinstance(step, Call))
+
+    def with_calls(self, calls: Mapping[int, Formula]) -> Formula:
+        """The formula with its k-th named function (from 0) replaced by calls[k].
+
+        >>> f = named("tanh").with_calls({0: rational(Rational((0, 1)))})
+        >>> str(f)
+        'x'
+        """
+        build = Builder()
+        return build.formula(build.include(self, 0, calls))
+
     # -- text and files -------------------------------------------------------------------------------------
 
     def __str__(self) -> str:
@@ -291,6 +307,21 @@ def _step_from_json(data: Mapping[str, Any]) -> Step:
     raise UsageError(f"unknown step {kind!r}: the steps are rational, affine, product, quotient, function")
 
 
+def _moved(step: Step, place: Sequence[int] | Mapping[int, int]) -> Step:
+    """The step with value i at place[i]."""
+    match step:
+        case Apply(rational, i):
+            return Apply(rational, place[i])
+        case Affine(constant, terms):
+            return Affine(constant, tuple((w, place[i]) for w, i in terms))
+        case Product(i, j):
+            return Product(place[i], place[j])
+        case Quotient(i, j):
+            return Quotient(place[i], place[j])
+        case Call(name, i):
+            return Call(name, place[i])
+
+
 # -- building -------------------------------------------------------------------------------------------------
 
 
@@ -319,24 +350,20 @@ class Builder:
     def call(self, name: str, at: int) -> int:
         return self._add(Call(name, at))
 
-    def include(self, formula: Formula, at: int) -> int:
-        """A copy of a formula whose x is the value `at`."""
-        base, place = len(self.steps), [at]
+    def include(self, formula: Formula, at: int, calls: Mapping[int, Formula] | None = None) -> int:
+        """A copy of a formula whose x is the value `at`, without steps that change nothing; with `calls`, its k-th
+        named function (from 0) is replaced by the formula calls[k]."""
+        place, count = [at], 0
         for step in formula.steps:
-            match step:
-                case Apply(rational, i):
-                    moved: Step = Apply(rational, place[i])
-                case Affine(constant, terms):
-                    moved = Affine(constant, tuple((w, place[i]) for w, i in terms))
-                case Product(i, j):
-                    moved = Product(place[i], place[j])
-                case Quotient(i, j):
-                    moved = Quotient(place[i], place[j])
-                case Call(name, i):
-                    moved = Call(name, place[i])
-            self._add(moved)
-            place.append(len(self.steps))
-        assert len(self.steps) == base + len(formula.steps)
+            if isinstance(step, Call):
+                other, count = (calls or {}).get(count), count + 1
+                if other is not None:
+                    place.append(self.include(other, place[step.at]))
+                    continue
+            if step == Apply(IDENTITY, step.reads[0] if step.reads else 0):
+                place.append(place[step.reads[0]])
+            else:
+                place.append(self._add(_moved(step, place)))
         return place[-1]
 
     def formula(self, result: int) -> Formula:
@@ -347,21 +374,9 @@ class Builder:
                 needed.update(self.steps[k - 1].reads)
         kept = sorted(needed - {0})
         if not kept:
-            return Formula((Apply(Rational((Fraction(0), Fraction(1))), 0),))
+            return Formula((Apply(IDENTITY, 0),))
         place = {0: 0, **{k: n for n, k in enumerate(kept, 1)}}
-        steps: list[Step] = []
-        for k in kept:
-            match self.steps[k - 1]:
-                case Apply(rational, i):
-                    steps.append(Apply(rational, place[i]))
-                case Affine(constant, terms):
-                    steps.append(Affine(constant, tuple((w, place[i]) for w, i in terms)))
-                case Product(i, j):
-                    steps.append(Product(place[i], place[j]))
-                case Quotient(i, j):
-                    steps.append(Quotient(place[i], place[j]))
-                case Call(name, i):
-                    steps.append(Call(name, place[i]))
+        steps = [_moved(self.steps[k - 1], place) for k in kept]
         return Formula(tuple(steps))
 
 

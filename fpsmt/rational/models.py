@@ -56,8 +56,11 @@ def over_unit(p: arb_poly) -> arb:
 
 def taylor(piece: Series, at: arb, size: arb, n: int) -> list[arb] | None:
     """φ₀, …, φₙ₋₁ at a point, and φₙ over all points within `size` of it; None when one of them has no bounds."""
-    near = piece(arb_series([at, arb(1)], n))
-    far = piece(arb_series([at + UNIT * size, arb(1)], n + 1))
+    try:
+        near = piece(arb_series([at, arb(1)], n))
+        far = piece(arb_series([at + UNIT * size, arb(1)], n + 1))
+    except (ValueError, ZeroDivisionError):  # a ball that is divided by may hold 0
+        return None
     if near.prec < n or far.prec < n + 1:
         return None
     found = [near[k] for k in range(n)] + [far[n]]

@@ -17,7 +17,8 @@ from fractions import Fraction
 from flint import arb, arb_mat
 
 from fpsmt.errors import Unsupported, UsageError
-from fpsmt.rational.formulas import Formula
+from fpsmt.rational.formulas import Formula, named
+from fpsmt.rational.kinks import as_root, from_root
 from fpsmt.rational.models import working
 from fpsmt.rational.polynomials import Interval, count_roots, to_fmpq
 from fpsmt.rational.rational import Rational
@@ -57,6 +58,13 @@ def minimax(
     >>> best.rational.type, round(float(best.largest), 6), len(best.points)
     ((1, 1), 0.02097, 4)
     """
+    kink = None if relative else as_root(target, (Fraction(interval[0]), Fraction(interval[1])), type)
+    if kink is not None:
+        found = minimax(*kink, bits=bits, tolerance=tolerance, report=report)
+        r, points = from_root(target, Fraction(interval[1]), found.rational, found.points)
+        share = Fraction(1, 2) if target == named("relu") else Fraction(1)
+        least = found.levelled * share * (1 - Fraction(1, 1 << 30))  # roots of the points are rounded
+        return Minimax(r, points, least, found.largest * share, found.rounds)
     low, high = Fraction(interval[0]), Fraction(interval[1])
     if low >= high or min(type) < 0 or sum(type) > 200:
         raise UsageError("minimax needs LOW < HIGH and degrees M, N ≥ 0 with M + N ≤ 200")

@@ -16,10 +16,11 @@ from fractions import Fraction
 from flint import arb
 
 from fpsmt.errors import UsageError
-from fpsmt.rational.formulas import Builder, Formula
+from fpsmt.rational.formulas import Formula, constant, rational
 from fpsmt.rational.polynomials import to_fmpq
 from fpsmt.rational.rational import Rational
 from fpsmt.rational.rounding import evaluated, rounded
+from fpsmt.rational.steps import root_step, scaled
 
 BITS = 160
 
@@ -69,21 +70,19 @@ def root(p: int, alpha: Fraction, steps: int, bits: int = BITS) -> Root:
     """
     if p < 2 or not 0 < alpha < 1 or steps < 0:
         raise UsageError("a composite root needs p ≥ 2, 0 < α < 1 and a number of steps ≥ 0")
+    values, last, error = root_values(p, alpha, steps, bits)
+    return Root(scaled(values[-1], last) if steps else constant(last), p, alpha**p, error)
+
+
+def root_values(p: int, alpha: Fraction, steps: int, bits: int = BITS) -> tuple[list[Formula], Fraction, arb]:
+    """f₁ … as formulas, the factor of the last one, and the error."""
     mu, last, error = _scalings(p, alpha, steps, bits)
-    build = Builder()
-    f: int | None = None
+    values: list[Formula] = []
     for scale in mu:
         m, q = rounded(scale, bits), Fraction(1, p)
-        if f is None:
-            f = build.affine(short((p - 1) * m * q, bits), (short(q / m ** (p - 1), bits), 0))
-        else:
-            power = f if p == 2 else build.rational(Rational((*[Fraction(0)] * (p - 1), Fraction(1))), f)
-            f = build.affine(
-                0, (short((p - 1) * m * q, bits), f), (short(q / m ** (p - 1), bits), build.quotient(0, power))
-            )
-    final = rounded(last, bits)
-    value = build.affine(final) if f is None else build.affine(0, (final, f))
-    return Root(build.formula(value), p, alpha**p, error)
+        a, b = short((p - 1) * m * q, bits), short(q / m ** (p - 1), bits)
+        values.append(root_step(values[-1], p, a, b) if values else rational(Rational((a, b))))
+    return values, rounded(last, bits), error
 
 
 def short(x: Fraction, bits: int) -> Fraction:

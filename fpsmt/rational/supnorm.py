@@ -118,6 +118,8 @@ def sup_norm(
     start = time.monotonic()
     pieces = problem.pieces()
     size = _size(problem, pieces)
+    if goal is not None and goal > 0:  # f and g may be equal
+        size = max(size, goal.denominator.bit_length() - goal.numerator.bit_length())
     if bits is None:
         bits = 96 + 2 * size
     if order is None:
@@ -154,7 +156,9 @@ def sup_norm(
     def enough(bound: arb) -> bool:
         if goal is not None and bound <= to_fmpq(goal):
             return True
-        return goal is None and low > 0 and bool(bound <= to_fmpq(low * (1 + gap)))
+        if goal is None and low <= 0:  # f and g may be equal
+            return bool(bound <= arb(2) ** (-bits // 2))
+        return goal is None and bool(bound <= to_fmpq(low * (1 + gap)))
 
     at_cuts: list[tuple[Fraction, arb]] = []
     for cut in problem.cuts:

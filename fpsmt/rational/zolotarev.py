@@ -26,6 +26,7 @@ from fpsmt.rational.models import working
 from fpsmt.rational.polynomials import to_fmpq
 from fpsmt.rational.rational import Rational
 from fpsmt.rational.rounding import evaluated, rounded
+from fpsmt.rational.steps import relu_step
 from fpsmt.rational.supnorm import upper_fraction
 
 BITS = 128
@@ -156,7 +157,4 @@ def absolute_value(r: Sign) -> Formula:
 
 def relu(r: Sign) -> Formula:
     """(x + x·r(x))/2, within half of the error of |x|."""
-    build = Builder()
-    half = Fraction(1, 2)
-    product = build.product(0, build.include(r.formula, 0))
-    return build.formula(build.affine(0, (half, 0), (half, product)))
+    return relu_step(r.formula)

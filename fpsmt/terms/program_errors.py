@@ -113,8 +113,7 @@ def distance(root: Term, function: Function, ctx: Context, low: Float, high: Flo
     """
     if (ctx.mode, ctx.overflow, ctx.subnormals) != (Mode.RNE, Overflow.INFINITY, Subnormals.GRADUAL):
         raise Unsupported(f"the error analysis knows rounding to nearest, infinities and subnormals, not {ctx}")
-    if function.name not in SERIES:
-        raise Unsupported(f"the error analysis has no power series of {function.name}")
+    series = _series(function)
     saved = flint.ctx.prec, flint.ctx.cap
     flint.ctx.prec, flint.ctx.cap = BITS, ORDER + 1
     try:
@@ -122,16 +121,23 @@ def distance(root: Term, function: Function, ctx: Context, low: Float, high: Flo
         middle = ball_of((a + b) / 2, (a + b) / 2, BITS)
         x = Node(_variable(middle), _variable(ball_of(a, b, BITS)), arb(0))
         found = _Analysis(x, ctx).node(root)
-        differences = [s - SERIES[function.name](t) for s, t in ((found.middle, x.middle), (found.whole, x.whole))]
+        differences = [s - series(t) for s, t in ((found.middle, x.middle), (found.whole, x.whole))]
         h, power, total = ball_of((b - a) / 2, (b - a) / 2, BITS), arb(1), found.error
         for k in range(ORDER):
             total = total + abs(differences[0][k]) * power
             power = power * h
         return _upper(total + abs(differences[1][ORDER]) * power)
-    except NoBound:
+    except (NoBound, ValueError, ZeroDivisionError):  # a ball that is divided by may hold 0
         return None
     finally:
         flint.ctx.prec, flint.ctx.cap = saved
+
+
+def _series(function: Function) -> Series:
+    found = SERIES.get(function.name, function.series)
+    if found is None:
+        raise Unsupported(f"the error analysis has no power series of {function.name}")
+    return found
 
 
 def least_ulp(function: Function, fmt: Format, low: Float, high: Float) -> Fraction:

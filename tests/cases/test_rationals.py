@@ -8,14 +8,18 @@ import pytest
 from flint import arb, fmpq
 
 from fpsmt import kernel
-from fpsmt.claims import BestError, SupNorm
+from fpsmt.claims import BestError, MeetsContract, SupNorm
 from fpsmt.engines import Options, decide
 from fpsmt.engines.approximation import certified_minimax, certified_sup_norm
-from fpsmt.functions import enclose, exp
+from fpsmt.errors import Unsupported
+from fpsmt.floats import context, exactly
+from fpsmt.functions import Implementation, enclose, exp, implementation_named, tanh
 from fpsmt.rational import Builder, Formula, Problem, Rational, constant, named, rational
 from fpsmt.rational.models import working
 from fpsmt.rational.supnorm import error_at
 from fpsmt.rational.zolotarev import sign, zolotarev, zolotarev_balls
+from fpsmt.terms.programs import program
+from fpsmt.terms.programs_library import LIBRARY
 
 UNIT = ((F(-1), F(1)),)
 
@@ -60,6 +64,32 @@ def test_tanh_of_the_clamp():
     one = constant(1)
     assert verdict(SupNorm(named("tanh"), one, there, F("6.118044538513e-07"))) == "proved"
     assert verdict(SupNorm(named("tanh"), one, there, F("6.118044538512e-07"))) == "refuted"
+
+
+def test_the_clamp_as_floats():
+    """Clamped at 7.5 and near the clamp, the float32 program stays seven steps of 2⁻²⁴ below 1 with fma, but six
+    without; clamped at 9 it returns more than 1, although the real function is below 1."""
+    body, ctx = LIBRARY["tanh_rational"].body, context("float32")
+    ends = exactly(ctx.format, F("7.4375")), exactly(ctx.format, F("7.5"))
+    for fma, steps, expected in (("always", 7, "proved"), ("never", 7, "refuted"), ("never", 6, "proved")):
+        clamped = Implementation(tanh, program(body.replace("-9, 9", "-7.5, 7.5"), fma))
+        below = implementation_named(f"tanh:error=1:range=-1..{1 - steps * F(2) ** -24}").contract
+        assert verdict(MeetsContract(clamped, ctx, below, ctx.format, *ends)) == expected
+    as_published = Implementation(tanh, program(body, "always"))
+    below_one = implementation_named("tanh:error=1:range=-1..1").contract
+    ends = exactly(ctx.format, 8), exactly(ctx.format, 9)
+    refuted = decide(MeetsContract(as_published, ctx, below_one, ctx.format, *ends))
+    assert refuted.name == "refuted" and "1.0000001" in str(refuted)
+
+
+def test_a_hidden_pole():
+    """A pole of residue 1e-12 at √2, between all points of any grid of floats."""
+    pole = Rational.make((0, 1)) + Rational.make((F(1, 10**12),), (-2, 0, 1))
+    line, domain = rational(pole), ((F(0), F(2)),)
+    assert pole.count_poles(0, 2) == 1
+    assert verdict(SupNorm(named("identity"), line, domain, F(1, 1000))) == "refuted"
+    with pytest.raises(Unsupported, match="no bound"):
+        certified_sup_norm(Problem(named("tanh"), line, domain), options=Options(timeout=2))
 
 
 # -- intervals that do not enclose (mpmath#1181, #241) -------------------------------------------------------

@@ -47,6 +47,30 @@ def test_an_error_that_is_asked_for(run):
     assert code == 0 and "parameters" in out.split("\n")[0]
 
 
+def test_networks_below_what_one_enclosure_reaches(run, tmp_path, capfd):
+    words = ["gelu_tanh", "--interval", "-1,1", "--error", "1e-12", "--method", "network", "--json", "r.json"]
+    code, out, _ = run(*words)
+    assert code == 0 and "by triangle inequality; the lower bound is at" in out
+    assert main(["check", "r.json"]) == 0
+    assert capfd.readouterr().out.startswith("check 1 verified")
+
+
+def test_aaa(run):
+    code, out, _ = run("tanh", "--interval", "0,8", "--error", "1e-4", "--method", "aaa", "--no-save")
+    assert code == 0 and "(a rational of type (4, 4))" in out
+    code, out, _ = run("tanh", "--interval", "0,8", "--type", "3,3", "--method", "aaa", "--no-save", "--plot", "e.svg")
+    assert code == 0 and "(a rational of type (3, 3))" in out and Path("e.svg").read_text().startswith("<?xml")
+
+
+def test_the_law_of_sizes(run, tmp_path):
+    words = ["relu", "--interval", "-1,1", "--law", "--no-save", "--plot", "law.svg", "--json", "-", "--timeout", "2"]
+    code, out, _ = run(*words)
+    rows = json.loads(out)["result"]["rows"]
+    assert [row["parameters"] for row in rows] == [10, 14, 18, 26, 30, 34, 38, 42, 46]
+    assert code == (0 if all(row["proved"] for row in rows) else 3)
+    assert (tmp_path / "law.svg").read_text().startswith("<?xml")
+
+
 @pytest.mark.parametrize(
     ("words", "code", "what"),
     [
@@ -56,10 +80,12 @@ def test_an_error_that_is_asked_for(run):
         (["tanh", "--interval", "0,inf", "--type", "2,2"], 2, "LO < HI"),
         (["tanh", "--interval", "0,1", "--type", "2"], 2, "two degrees"),
         (["tanh", "--interval", "0,1", "--error", "0"], 2, "positive"),
-        (["tanh", "--interval", "0,1", "--error", "1e-3", "--method", "magic"], 2, "minimax, network"),
+        (["tanh", "--interval", "0,1", "--error", "1e-3", "--method", "magic"], 2, "minimax, network, aaa"),
         (["sine", "--interval", "0,1", "--type", "2,2"], 2, "unknown function"),
         (["sin", "--interval", "0,1", "--error", "1e-3", "--method", "network"], 2, "no construction"),
         (["log", "--interval", "0,1", "--type", "2,2"], 2, "has no value"),
+        (["tanh", "--interval", "0,1", "--law", "--error", "1"], 2, "errors of its own"),
+        (["sin", "--interval", "0,1", "--law"], 2, "no construction"),
         (["abs", "--interval", "-1,1", "--type", "1,1"], 3, "no best rational"),
         (["tanh", "--interval", "0,8", "--type", "9,9", "--timeout", "0.05"], 3, "time limit"),
     ],

@@ -13,8 +13,8 @@ from fpsmt.engines.approximation import certified_sign
 from fpsmt.errors import EvidenceError, Unsupported, UsageError
 from fpsmt.kernel import apply, check_verdict, verdict_to_json
 from fpsmt.rational import Problem, constant, named, rational, sup_norm
-from fpsmt.rational.activations import NETWORKS, network
-from fpsmt.rational.elementary import exp, log, small_tanh, tanh
+from fpsmt.rational.activations import network
+from fpsmt.rational.elementary import log, small_tanh
 from fpsmt.rational.roots import root, steps_for
 from fpsmt.rational.supnorm import error_at
 from fpsmt.rational.zolotarev import (
@@ -127,26 +127,11 @@ def test_halley(steps, error):
 
 
 def test_tanh_and_exp():
-    net = tanh(F(1), F(1, 10**8))
+    net = network("tanh", F(1), F(1, 10**8))
     assert decide(SupNorm(named("tanh"), net, UNIT, F(1, 10**8)), Options(timeout=60)).name == "proved"
-    net = exp(F(1), F(1, 10**16))
+    net = network("exp", F(1), F(1, 10**16))
     found = error_at(Problem(named("exp"), net, UNIT), F(1), 20)
     assert found < 1e-16
-
-
-@pytest.mark.parametrize("name", sorted(NETWORKS))
-def test_activations(name):
-    net = network(name, F(1), F(1, 1000))
-    assert net.is_rational and net.parameters < 250
-    verdict = decide(SupNorm(named(name), net, UNIT, F(1, 1000)), Options(timeout=60))
-    assert verdict.name == "proved"
-
-
-@pytest.mark.parametrize(("name", "digits"), [("gelu_tanh", 8), ("gelu", 8), ("gelu", 50), ("gelu", 100)])
-def test_gelu(name, digits):
-    net = network(name, F(1), F(1, 10**digits))
-    claim = SupNorm(named(name), net, UNIT, F(1, 10**digits))
-    assert decide(claim, Options(timeout=60)).name == "proved"
 
 
 def test_sizes_grow_slowly():

@@ -2,6 +2,7 @@
 
 from fpsmt.kernel.rules import (
     approximation,
+    approximation_networks,
     conditions,
     contracts,
     extremes,
@@ -11,6 +12,7 @@ from fpsmt.kernel.rules import (
     gradient_functions,
     gradient_representation,
     gradients,
+    identities,
     predictions,
     representation,
     safety,
@@ -22,7 +24,8 @@ from fpsmt.kernel.rules import (
 )
 
 __all__ = [
-    "approximation", "conditions", "contracts", "extremes", "formulas", "functions", "gradient_conditions",
-    "gradient_functions", "gradient_representation", "gradients", "predictions", "representation", "safety",
-    "safety_intervals", "separation", "separation_points", "sums", "witness",
+    "approximation", "approximation_networks", "conditions", "contracts", "extremes", "formulas", "functions",
+    "gradient_conditions", "gradient_functions", "gradient_representation", "gradients", "identities",
+    "predictions", "representation", "safety", "safety_intervals", "separation", "separation_points", "sums",
+    "witness",
 ]  # fmt: skip
