@@ -9,6 +9,7 @@ import numpy as np
 from fpsmt.claims import Case, Represents, Values, cases, spec
 from fpsmt.constructions.centred import centred
 from fpsmt.constructions.conjunction import conjunction
+from fpsmt.constructions.ending import network_layers
 from fpsmt.constructions.shape import Shape
 from fpsmt.constructions.sparse import SparseNetwork
 from fpsmt.constructions.windows import bounded_windows, identity_windows
@@ -30,8 +31,9 @@ def random_table(fmt: Format, seed: int = 0, inputs: int = 1) -> Values:
 
 def network(activation: str, table: Values) -> SparseNetwork:
     ctx, use = context(table.format), implementation_named(activation)
-    layers = MADE_BY.get(activation, conjunction)(Shape(ctx, use), table.points, table.values)
-    return SparseNetwork(ctx, table.inputs, use, layers)
+    shape = Shape(ctx, use)
+    detectors = MADE_BY.get(activation, conjunction)(shape, table.points, (table.values != 0.0).any(axis=1))
+    return SparseNetwork(ctx, table.inputs, use, network_layers(shape, detectors, table.values))
 
 
 def _cases() -> list[Case]:

@@ -15,10 +15,11 @@ from dataclasses import dataclass
 from functools import partial
 
 import numpy as np
+from numpy.typing import NDArray
 
-from fpsmt.constructions.ending import finish, returns
+from fpsmt.constructions.ending import Detectors, returns
 from fpsmt.constructions.shape import Shape, powers, remembered
-from fpsmt.constructions.sparse import Layer, Rows
+from fpsmt.constructions.sparse import Rows
 from fpsmt.errors import Unsupported
 from fpsmt.floats.vector import Carriers
 
@@ -38,8 +39,8 @@ class Gates:
             getattr(self, name)[where] = getattr(other, name)[good]
 
 
-def conjunction(shape: Shape, points: Carriers, values: Carriers) -> tuple[Layer, ...]:
-    """The layers of a network with these values; unsupported where gates are not found."""
+def conjunction(shape: Shape, points: Carriers, needed: NDArray[np.bool_]) -> Detectors:
+    """Detectors of all points; unsupported where gates are not found."""
     edge = shape.zero_up_to
     if edge is None:
         raise Unsupported(f"{shape.implementation.text} is not zero on a half-line")
@@ -47,12 +48,12 @@ def conjunction(shape: Shape, points: Carriers, values: Carriers) -> tuple[Layer
     choices = returns(shape, _biases(shape, edge))
     if not choices:
         raise Unsupported("no bias gives a usable result")
-    needed = max(z for z, _ in choices) - edge
+    span = max(z for z, _ in choices) - edge
     columns = [np.unique(c) for c in points.T]
     reasons = []
     for maps in (1, 2):
         try:
-            return _network(shape, points, values, columns, choices, edge, needed, maps)
+            return _detectors(shape, points, columns, choices, edge, span, maps)
         except Unsupported as reason:
             reasons.append(str(reason))
     raise Unsupported(reasons[-1])
@@ -65,10 +66,10 @@ def _biases(shape: Shape, edge: float) -> Carriers:
     return line[(line > edge) & (np.abs(line) <= 64.0)]
 
 
-def _network(
-    shape: Shape, points: Carriers, values: Carriers, columns: list[Carriers], choices: list[tuple[float, float]],
-    edge: float, needed: float, maps: int,
-) -> tuple[Layer, ...]:  # fmt: skip
+def _detectors(
+    shape: Shape, points: Carriers, columns: list[Carriers], choices: list[tuple[float, float]], edge: float,
+    needed: float, maps: int,
+) -> Detectors:  # fmt: skip
     first, second, top = Rows(), Rows(), Rows()
     gates: list[list[list[tuple[int, float]]]] = []  # by coordinate and value: (neuron, weight)
     for d, axis in enumerate(columns):
@@ -96,9 +97,7 @@ def _network(
         terms = [(u, -s) for d, i in enumerate(index[point].tolist()) for u, s in gates[d][i]]
         return top.add(sorted(terms), choices[choice][0], again)
 
-    last = finish(shape, values, [r for _, r in choices], detector, len(points))
-    hidden = [first, second, top] if maps == 2 else [first, top]
-    return (*(rows.layer() for rows in hidden), last)
+    return Detectors([r for _, r in choices], detector, (first, second, top) if maps == 2 else (first, top))
 
 
 def _strength(shape: Shape, theta: Carriers, needed: float) -> Carriers:

@@ -20,10 +20,11 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 
 import numpy as np
+from numpy.typing import NDArray
 
-from fpsmt.constructions.ending import finish, returns
+from fpsmt.constructions.ending import Detectors, returns
 from fpsmt.constructions.shape import Shape, remembered
-from fpsmt.constructions.sparse import Layer, Rows
+from fpsmt.constructions.sparse import Rows
 from fpsmt.errors import Unsupported
 from fpsmt.floats.vector import Carriers, round_array
 
@@ -208,20 +209,20 @@ def _pairs(shape: Shape, biases: list[float]) -> Iterator[tuple[float, float]]:
             yield -w, b
 
 
-def identity_windows(shape: Shape, points: Carriers, values: Carriers) -> tuple[Layer, ...]:
+def identity_windows(shape: Shape, points: Carriers, needed: NDArray[np.bool_]) -> Detectors:
     """Four layers for the identity and one input; five where four are not enough: at 0, and in small formats."""
     axis = _one_input(shape, points)
     if not np.array_equal(shape.apply(axis), axis):
         raise Unsupported(f"{shape.implementation.text} is not the identity on the inputs")
-    if (values[axis == 0] == 0).all():
+    if not needed[axis == 0].any():
         try:
-            return _identity(shape, axis, values, True)
+            return _identity(shape, axis, True)
         except Unsupported:
             pass
-    return _identity(shape, axis, values, False)
+    return _identity(shape, axis, False)
 
 
-def _identity(shape: Shape, axis: Carriers, values: Carriers, cancelling: bool) -> tuple[Layer, ...]:
+def _identity(shape: Shape, axis: Carriers, cancelling: bool) -> Detectors:
     fmt = shape.format
     windows = Windows(shape, cancelling, float(np.abs(axis).max()))
     needed = axis != 0 if cancelling else np.ones(len(axis), bool)
@@ -249,12 +250,10 @@ def _identity(shape: Shape, axis: Carriers, values: Carriers, cancelling: bool) 
             return top.add(sorted([(pair[0], -a), (pair[1], a)]), 0.0, again)
         return top.add([(third.add(sorted([(pair[0], -1.0), (pair[1], 1.0)])), a)], 0.0, again)
 
-    last = finish(shape, values, [1.0, 2.0], detector, len(axis))
-    hidden = [first, second, top] if cancelling else [first, second, third, top]
-    return (*(rows.layer() for rows in hidden), last)
+    return Detectors([1.0, 2.0], detector, (first, second, top) if cancelling else (first, second, third, top))
 
 
-def bounded_windows(shape: Shape, points: Carriers, values: Carriers) -> tuple[Layer, ...]:
+def bounded_windows(shape: Shape, points: Carriers, needed: NDArray[np.bool_]) -> Detectors:
     """Four layers for one input and a bounded activation."""
     axis = _one_input(shape, points)
     inner = shape.outputs[np.isfinite(shape.line)]
@@ -264,15 +263,13 @@ def bounded_windows(shape: Shape, points: Carriers, values: Carriers) -> tuple[L
     reasons = ["there is no separation point"]
     for eta, gap in _separations(shape)[:3]:
         try:
-            return _bounded(shape, axis, values, eta, gap, beta, float(np.abs(inner).max()))
+            return _bounded(shape, axis, eta, gap, beta, float(np.abs(inner).max()))
         except Unsupported as reason:
             reasons.append(str(reason))
     raise Unsupported(reasons[-1])
 
 
-def _bounded(
-    shape: Shape, axis: Carriers, values: Carriers, eta: float, gap: float, beta: float, reach: float
-) -> tuple[Layer, ...]:
+def _bounded(shape: Shape, axis: Carriers, eta: float, gap: float, beta: float, reach: float) -> Detectors:
     fmt = shape.format
     windows = Windows(shape, False, reach, eta, gap)
     steps = (1.0, 1.25, 1.5, 1.75) if fmt.bits <= SMALL_BITS else (1.0, 1.5)
@@ -283,7 +280,6 @@ def _bounded(
     choices = returns(shape, inputs)
     if not choices:
         raise Unsupported(f"{shape.implementation.text}: no factor of the third layer gives a usable result")
-    finish(shape, values, [r for _, r in choices], lambda point, choice, again: point, len(axis))  # are they enough?
     chosen = remembered((shape.key(axis), eta), lambda: choose(shape, axis, windows, _pairs(shape, biases), -6))
     factor = {z: float(factors[i]) for z, i in zip(inputs.tolist(), which.tolist(), strict=True)}
     first, second, top = Rows(), Rows(), Rows()
@@ -298,8 +294,7 @@ def _bounded(
         a = factor[choices[choice][0]]
         return top.add(sorted([(pair[0], -a), (pair[1], a)]), 0.0, again)
 
-    last = finish(shape, values, [r for _, r in choices], detector, len(axis))
-    return first.layer(), second.layer(), top.layer(), last
+    return Detectors([r for _, r in choices], detector, (first, second, top))
 
 
 def _one_input(shape: Shape, points: Carriers) -> Carriers:

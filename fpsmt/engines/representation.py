@@ -6,12 +6,14 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
+from numpy.typing import NDArray
 
 from fpsmt import kernel
 from fpsmt.claims.distinguishability import Distinguishable, Inseparable, Reading, Setting
 from fpsmt.claims.representation import Represents, Values
 from fpsmt.constructions.centred import centred
 from fpsmt.constructions.conjunction import conjunction
+from fpsmt.constructions.ending import Detectors, network_layers
 from fpsmt.constructions.shape import Shape
 from fpsmt.constructions.sparse import Layer, SparseNetwork
 from fpsmt.constructions.windows import bounded_windows, identity_windows
@@ -23,7 +25,7 @@ from fpsmt.floats.vector import Carriers, to_floats
 from fpsmt.functions import Implementation
 from fpsmt.kernel import Proved, Refuted, Unknown, Verdict
 
-Construction = Callable[[Shape, Carriers, Carriers], tuple[Layer, ...]]
+Construction = Callable[[Shape, Carriers, NDArray[np.bool_]], Detectors]
 
 CONSTRUCTIONS: dict[str, Construction] = {
     "conjunction": conjunction,
@@ -74,7 +76,8 @@ def represent(
     for name, construction in CONSTRUCTIONS.items():
         options.report(f"{name}: {len(table)} inputs")
         try:
-            layers = construction(shape, table.points, table.values)
+            detectors = construction(shape, table.points, (table.values != 0.0).any(axis=1))
+            layers = network_layers(shape, detectors, table.values)
         except Unsupported as reason:
             reasons.append(f"{name}: {reason}")
             continue
