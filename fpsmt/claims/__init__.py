@@ -17,6 +17,7 @@ from fpsmt.claims.separation import AlwaysSeparates, Compliant, Run, SeparationC
 from fpsmt.claims.specs import PROOFS, SPECS, Case, Obligation, Spec, cases, proof, spec
 from fpsmt.claims.steering import AllDistinguishable, SameOutput, Steering
 from fpsmt.claims.sums import SumInvariant, SumOutcomes
+from fpsmt.claims.universal import Universal
 from fpsmt.claims.vectors import DistinguishableVectors
 
 __all__ = [
@@ -25,6 +26,6 @@ __all__ = [
     "GradientCondition2", "GradientCondition3", "GradientInvariant", "GradientOutcomes", "GradientProblem",
     "Inseparable", "IntervalCondition", "MeetsContract", "Obligation", "PartFails", "PredictionInvariant",
     "Reading", "Replay", "Represents", "Run", "SameOutput", "Separable", "SeparationCount", "SeparationPoints",
-    "Setting", "Spec", "Steering", "SumExtremes", "SumInvariant", "SumOutcomes", "SumWithin", "SupNorm", "Values",
-    "Windows", "cases", "claim_from_json", "default_windows", "gradient_formula", "proof", "spec",
+    "Setting", "Spec", "Steering", "SumExtremes", "SumInvariant", "SumOutcomes", "SumWithin", "SupNorm",
+    "Universal", "Values", "Windows", "cases", "claim_from_json", "default_windows", "gradient_formula", "proof", "spec",
 ]  # fmt: skip

@@ -26,6 +26,7 @@ from fpsmt.constructions.intervals import (
     MAX_TABLE_BITS,
     MOST_TERMS,
     OPEN,
+    RETURNED,
     Ranges,
     evaluate,
     first_at_least,
@@ -51,7 +52,7 @@ MOST_KEPT = 1 << 18  #: examined cones that are remembered
 class Hits:
     """`neuron[h]` is in low[h] … high[h] at `point[h]`, sorted by point; everywhere else neurons are zero.
 
-    `finite`: no activation receives or returns an infinity.
+    `finite`: no activation receives or returns an infinity; `bounded`: none returns one.
     """
 
     neuron: NDArray[np.int64]
@@ -59,6 +60,7 @@ class Hits:
     low: Carriers
     high: Carriers
     finite: bool
+    bounded: bool
     cones: int  #: that were different
 
 
@@ -185,7 +187,9 @@ class _Search:
         joined = [np.concatenate([np.empty(0), *parts]) for parts in (self.neuron, self.point, self.low, self.high)]
         neuron, point = joined[0].astype(np.int64), joined[1].astype(np.int64)
         order = np.lexsort((neuron, point))
-        return Hits(neuron[order], point[order], joined[2][order], joined[3][order], self.finite(), self.cones)
+        flags = self.flags()
+        finite, bounded = not flags & (OPEN | INFINITE | RETURNED), not flags & (OPEN | RETURNED)
+        return Hits(neuron[order], point[order], joined[2][order], joined[3][order], finite, bounded, self.cones)
 
     cones = 0
 
@@ -198,8 +202,8 @@ class _Search:
         self.low.append(np.broadcast_to(low, len(points)))
         self.high.append(np.broadcast_to(high, len(points)))
 
-    def finite(self) -> bool:
-        """All hidden neurons on the box of all inputs at once."""
+    def flags(self) -> int:
+        """Of all hidden neurons, on the box of all inputs at once."""
         layers, base = self.network.layers[:-1], 0
         q = self.network.inputs
         starts, sources, weights, bias = [np.zeros(1, np.int64)], [], [], []
@@ -213,7 +217,7 @@ class _Search:
         lo, hi = np.empty(q + len(program[3])), np.empty(q + len(program[3]))
         lo[:q], hi[:q] = self.points.min(axis=0), self.points.max(axis=0)
         room = np.empty(1 << MOST_TERMS), np.empty(1 << MOST_TERMS)
-        return not evaluate(program, q, lo, hi, self.f, self.k, *room) & (OPEN | INFINITE)
+        return int(evaluate(program, q, lo, hi, self.f, self.k, *room))
 
 
 class _Line(_Search):

@@ -30,7 +30,8 @@ from fpsmt.floats.vector import encode, from_ordinals
 
 MOST_TERMS = 8
 MAX_TABLE_BITS = 16
-OPEN, INFINITE = 1, 2  #: flags of an evaluation: NaN is possible; an activation receives or returns an infinity
+#: flags of an evaluation: NaN is possible; an activation receives an infinity; it returns one
+OPEN, INFINITE, RETURNED = 1, 2, 4
 TABLE, RELU, IDENTITY = 0, 1, 2
 
 
@@ -161,7 +162,7 @@ def evaluate(program: Any, q: int, lo: Any, hi: Any, f: Any, k: Any, at_lo: Any,
             if math.isnan(low) or math.isnan(high):
                 return OPEN
             if math.isinf(low) or math.isinf(high):
-                flags |= INFINITE
+                flags |= RETURNED
         lo[q + i], hi[q + i] = low, high
     return flags
 

@@ -11,9 +11,10 @@ from numpy.typing import NDArray
 from fpsmt import kernel
 from fpsmt.claims.distinguishability import Distinguishable, Inseparable, Reading, Setting
 from fpsmt.claims.representation import Represents, Values
+from fpsmt.claims.universal import Universal
 from fpsmt.constructions.centred import centred
 from fpsmt.constructions.conjunction import conjunction
-from fpsmt.constructions.ending import Detectors, network_layers
+from fpsmt.constructions.ending import Detectors, Shared, network_layers, shared_detectors
 from fpsmt.constructions.shape import Shape
 from fpsmt.constructions.sparse import Layer, SparseNetwork
 from fpsmt.constructions.windows import bounded_windows, identity_windows
@@ -39,6 +40,36 @@ CONSTRUCTIONS: dict[str, Construction] = {
 def indicators(claim: Represents, options: Options) -> Verdict:
     """The network's last hidden layer is nearly everywhere zero, for every order of its sums."""
     return kernel.apply("representation by indicators", claim)
+
+
+@engine("detectors", Universal)
+def detectors(claim: Universal, options: Options) -> Verdict:
+    """Detectors of all inputs, from the first construction whose detectors are verified."""
+    shape, reasons = Shape(claim.context, claim.implementation), []
+    for name in CONSTRUCTIONS:
+        try:
+            shared = share(name, shape, claim.points, options)
+        except Unsupported as reason:
+            reasons.append(f"{name}: {reason}")
+            continue
+        layers = (*shared.hidden, shared.one_hot())
+        if len(layers) > claim.layers:
+            reasons.append(f"{name}: {len(layers)} layers are needed")
+            continue
+        network = SparseNetwork(claim.context, claim.points.shape[1], claim.implementation, layers)
+        options.report(f"verifying {network.neurons} neurons for {len(claim.points)} inputs")
+        verdict = kernel.apply("representation of every function", claim, {"detectors": network.to_json()})
+        if isinstance(verdict, Proved):
+            return verdict
+        reasons.append(f"{name}: {verdict.reason if isinstance(verdict, Unknown) else verdict}")
+    return Unknown(claim, "; ".join(reasons))
+
+
+def share(name: str, shape: Shape, points: Carriers, options: Options) -> Shared:
+    """Detectors of all points by the construction of this name, for any number of tables."""
+    options.report(f"{name}: detectors of {len(points)} inputs")
+    found = CONSTRUCTIONS[name](shape, points, np.ones(len(points), bool))
+    return shared_detectors(shape, found, len(points))
 
 
 @dataclass(frozen=True)

@@ -14,10 +14,11 @@ from fpsmt.kernel.rules import (
     separation,
     separation_points,
     sums,
+    universal,
     witness,
 )
 
 __all__ = [
     "approximation", "conditions", "contracts", "extremes", "formulas", "functions", "gradient_conditions",
-    "gradients", "predictions", "representation", "separation", "separation_points", "sums", "witness",
+    "gradients", "predictions", "representation", "separation", "separation_points", "sums", "universal", "witness",
 ]  # fmt: skip
