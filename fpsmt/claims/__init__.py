@@ -27,5 +27,6 @@ __all__ = [
     "Inseparable", "IntervalCondition", "MeetsContract", "Obligation", "PartFails", "PredictionInvariant",
     "Reading", "Replay", "Represents", "Run", "SameOutput", "Separable", "SeparationCount", "SeparationPoints",
     "Setting", "Spec", "Steering", "SumExtremes", "SumInvariant", "SumOutcomes", "SumWithin", "SupNorm",
-    "Universal", "Values", "Windows", "cases", "claim_from_json", "default_windows", "gradient_formula", "proof", "spec",
+    "Universal", "Values", "Windows", "cases", "claim_from_json", "default_windows", "gradient_formula", "proof",
+    "spec",
 ]  # fmt: skip

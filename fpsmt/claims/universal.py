@@ -21,8 +21,8 @@ from fpsmt.functions import Implementation, implementation_from_json
 class Universal(Claim):
     """Every f: X → (F ∪ {−∞, ∞})^m, for every m, is a network of at most `layers` affine maps, whatever the order.
 
-    X are the `points`, distinct finite inputs of shape (n, inputs); all parameters are finite.  For every order of every
-    sum, biases last and nothing fused, the network returns f(x) at every x of X.  Its sums run over the terms of
+    X are the `points`, distinct finite inputs of shape (n, inputs); all parameters are finite.  For every order of
+    every sum, biases last and nothing fused, the network returns f(x) at every x of X.  Its sums run over the terms of
     weights that are not zero; with `dense`, also over all terms, with weights that are zero among them.
 
     Zeros are numbers: the two zeros are one input, and as outputs one value.  A format without infinities has values
@@ -61,9 +61,9 @@ class Universal(Claim):
     def text(self) -> str:
         infinities = "F ∪ {±inf}" if self.context.format.has_infinity else "F"
         zeros = ", terms of weight 0 included" if self.dense else ""
+        network = f"network of ≤ {self.layers} layers of {self.implementation.text} in {self.context}"
         return (
-            f"∀ f: X → {infinities} ∃ network of ≤ {self.layers} layers of {self.implementation.text} in {self.context} "
-            f"∀ order{zeros} ∀ x ∈ X: N(x) = f(x), X {self.domain}"
+            f"∀ f: X → {infinities} ∃ {network} ∀ order{zeros} ∀ x ∈ X: N(x) = f(x), X {self.domain}"
         )
 
     def fields(self) -> dict[str, Json]:

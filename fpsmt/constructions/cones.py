@@ -3,9 +3,7 @@
 Trusted.  A neuron's *cone* is what it depends on.  In a representation cones are small, and a neuron is zero at nearly
 every input; `last_hidden` finds the others without visiting them all:
 
-* one coordinate: the sorted inputs are divided until a piece is settled (`intervals.nonzero`).  Where all first-layer
-  sums of the cone multiply the input by the same weight W, the neuron is a function of t = W ⊗ x.  Cones that agree
-  above W are that same function, which is then examined once, for every t of the format (not where t may be NaN);
+* one coordinate: `lines`;
 * several coordinates: neurons of one coordinate are evaluated at each of its values, and what combines them on the
   grid of these values, passing over the rest as soon as the result is zero whatever it is.
 """
@@ -19,49 +17,16 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
-from fpsmt.constructions.intervals import (
-    INFINITE,
-    MAX_TABLE_BITS,
-    MOST_TERMS,
-    OPEN,
-    RETURNED,
-    Ranges,
-    evaluate,
-    first_at_least,
-    nonzero,
-    nonzero_on_boxes,
-    ranges,
-    row,
-)
+from fpsmt.constructions.hits import Hits, Program, Report, Search
+from fpsmt.constructions.intervals import MOST_TERMS, nonzero_on_boxes, row
+from fpsmt.constructions.lines import MOST_PLACES, Line
 from fpsmt.constructions.sparse import Layer, SparseNetwork
 from fpsmt.errors import Unsupported
-from fpsmt.floats import Overflow
-from fpsmt.floats.compiled import parameters
-from fpsmt.floats.vector import Carriers, from_ordinals
+from fpsmt.floats.vector import Carriers
 
-Report = Callable[[str], None]
-Program = tuple[Any, Any, Any, Any, Any]
-MOST_PLACES = 1 << 20  #: at which one neuron may be different from zero
 MOST_ROWS = 1 << 26  #: values of neurons of one coordinate that are kept
 MOST_KEPT = 1 << 18  #: examined cones that are remembered
-
-
-@dataclass(frozen=True)
-class Hits:
-    """`neuron[h]` is in low[h] … high[h] at `point[h]`, sorted by point; everywhere else neurons are zero.
-
-    `finite`: no activation receives or returns an infinity; `bounded`: none returns one.
-    """
-
-    neuron: NDArray[np.int64]
-    point: NDArray[np.int64]
-    low: Carriers
-    high: Carriers
-    finite: bool
-    bounded: bool
-    cones: int  #: that were different
 
 
 class _Lists:
@@ -79,10 +44,9 @@ class Cone:
     program: Program
     inputs: list[tuple[int, int]]
     key: Any
-    weight: float  #: the common weight of the first layer, 0 when it is not taken out
 
 
-def cone_of(lists: list[_Lists], layer: int, neuron: int, known: Any = None, common: bool = False) -> Cone:
+def cone_of(lists: list[_Lists], layer: int, neuron: int, known: Any = None) -> Cone:
     """The cone of a hidden neuron down to the inputs, or to the neurons for which known(layer, neuron) holds."""
     needed: list[list[int]] = [[] for _ in range(layer + 1)]
     needed[layer] = [neuron]
@@ -102,7 +66,6 @@ def cone_of(lists: list[_Lists], layer: int, neuron: int, known: Any = None, com
             needed[level - 1] = list(below)
         else:
             inputs += [(-1, k) for k in sorted(below)]
-    weight = _common_weight(lists[0], needed[0]) if common else 0.0
     place = {source: i for i, source in enumerate(inputs)}
     starts, sources, weights, bias = [0], [], [], []
     for level in range(layer + 1):
@@ -110,7 +73,7 @@ def cone_of(lists: list[_Lists], layer: int, neuron: int, known: Any = None, com
         for i in needed[level]:
             for t in range(here.starts[i], here.starts[i + 1]):
                 sources.append(place[level - 1, here.columns[t]])
-                weights.append(1.0 if level == 0 and weight else here.weights[t])
+                weights.append(here.weights[t])
             starts.append(len(sources))
             bias.append(here.bias[i])
             place[level, i] = len(inputs) + len(bias) - 1
@@ -118,18 +81,7 @@ def cone_of(lists: list[_Lists], layer: int, neuron: int, known: Any = None, com
         np.array(starts, np.int64), np.array(sources, np.int64), np.array(weights, float), np.array(bias, float),
         np.zeros(len(bias), np.bool_),
     )  # fmt: skip
-    return Cone(program, inputs, (tuple(starts), tuple(sources), tuple(weights), tuple(bias)), weight)
-
-
-def _common_weight(first: _Lists, rows: list[int]) -> float:
-    """The weight that every sum of the first layer has as its only one, sums of nothing apart; 0 when there is none."""
-    found: set[float] = set()
-    for i in rows:
-        a, b = first.starts[i], first.starts[i + 1]
-        if b - a > 1:
-            return 0.0
-        found.update(first.weights[a:b])
-    return found.pop() if len(found) == 1 else 0.0
+    return Cone(program, inputs, (tuple(starts), tuple(sources), tuple(weights), tuple(bias)))
 
 
 def _hash(array: Any) -> bytes:
@@ -157,123 +109,25 @@ def last_hidden(network: SparseNetwork, points: Carriers, report: Report | None 
     Zeros among the inputs count as both zeros.  Unsupported: sums of more than `MOST_TERMS` terms, wide formats with
     activations other than relu and identity, neurons that are not zero at too many points.
     """
-    lists = [_Lists(layer) for layer in network.layers[:-1]]
     for layer in network.layers[:-1]:
         if int(np.diff(layer.starts).max()) > MOST_TERMS:
             raise Unsupported(f"a hidden sum has more than {MOST_TERMS} terms")
-    search = _Line if network.inputs == 1 else _Grid
-    return search(network, np.asarray(points, float) + 0.0, lists, report or (lambda line: None)).run()
+    search = Line if network.inputs == 1 else _Grid
+    return search(network, np.asarray(points, float) + 0.0, report or (lambda line: None)).run()
 
 
-class _Search:
-    def __init__(self, network: SparseNetwork, points: Carriers, lists: list[_Lists], report: Report) -> None:
-        self.network, self.points, self.lists, self.report = network, points, lists, report
-        self.f: Ranges = ranges(network)
-        self.k = parameters(network.context)
-        self.top = len(lists) - 1
-        use = network.implementation
-        self.where = (use, network.context)
+class _Grid(Search):
+    """Several inputs."""
+
+    def __init__(self, network: SparseNetwork, points: Carriers, report: Report) -> None:
+        super().__init__(network, points, report)
+        self.lists = [_Lists(layer) for layer in network.layers[:-1]]
+        self.top = len(self.lists) - 1
+        self.where = (network.implementation, network.context)
         self.neuron: list[Any] = []
         self.point: list[Any] = []
         self.low: list[Any] = []
         self.high: list[Any] = []
-
-    def run(self) -> Hits:
-        size = self.network.layers[-2].size
-        for j in range(size):
-            self.visit(j)
-            if j % 512 == 0:
-                self.report(f"neuron {j} of {size}")
-        joined = [np.concatenate([np.empty(0), *parts]) for parts in (self.neuron, self.point, self.low, self.high)]
-        neuron, point = joined[0].astype(np.int64), joined[1].astype(np.int64)
-        order = np.lexsort((neuron, point))
-        flags = self.flags()
-        finite, bounded = not flags & (OPEN | INFINITE | RETURNED), not flags & (OPEN | RETURNED)
-        return Hits(neuron[order], point[order], joined[2][order], joined[3][order], finite, bounded, self.cones)
-
-    cones = 0
-
-    def visit(self, j: int) -> None:
-        raise NotImplementedError
-
-    def add(self, j: int, points: Any, low: Any, high: Any) -> None:
-        self.neuron.append(np.full(len(points), j))
-        self.point.append(points)
-        self.low.append(np.broadcast_to(low, len(points)))
-        self.high.append(np.broadcast_to(high, len(points)))
-
-    def flags(self) -> int:
-        """Of all hidden neurons, on the box of all inputs at once."""
-        layers, base = self.network.layers[:-1], 0
-        q = self.network.inputs
-        starts, sources, weights, bias = [np.zeros(1, np.int64)], [], [], []
-        for layer in layers:
-            starts.append(layer.starts[1:] + starts[-1][-1])
-            sources.append(layer.columns + base)
-            weights.append(layer.weights)
-            bias.append(layer.bias)
-            base = q + sum(map(len, bias)) - layer.size
-        program = (*map(np.concatenate, (starts, sources, weights, bias)), np.zeros(sum(map(len, bias)), np.bool_))
-        lo, hi = np.empty(q + len(program[3])), np.empty(q + len(program[3]))
-        lo[:q], hi[:q] = self.points.min(axis=0), self.points.max(axis=0)
-        room = np.empty(1 << MOST_TERMS), np.empty(1 << MOST_TERMS)
-        return int(evaluate(program, q, lo, hi, self.f, self.k, *room))
-
-
-class _Line(_Search):
-    """One input."""
-
-    def __init__(self, *arguments: Any) -> None:
-        super().__init__(*arguments)
-        self.order = np.argsort(self.points[:, 0], kind="stable")
-        self.axis = self.points[self.order, 0]
-        fmt, top = self.network.format, self.f.top
-        self.everything: Any = None
-        numbers = self.network.context.overflow is not Overflow.NAN  # W ⊗ x is one of everything
-        if numbers and fmt.bits <= MAX_TABLE_BITS and 8 * len(self.axis) >= 2 * top:
-            self.everything = from_ordinals(fmt, np.arange(-top, top + 1))
-        self.found = np.empty((MOST_PLACES, 4))
-        self.axis_key = _hash(self.axis)
-        self.seen: set[Any] = set()
-
-    def visit(self, j: int) -> None:
-        cone = cone_of(self.lists, self.top, j, common=self.everything is not None)
-        axis = self.everything if cone.weight else self.axis
-        if not cone.inputs:
-            raise Unsupported(f"neuron {j} of the last hidden layer is a constant")
-        key = (*self.where, cone.key, b"" if cone.weight else self.axis_key)
-        if key not in self.seen:
-            self.seen.add(key)
-            self.cones += 1
-        for a, b, low, high in _examined(key, lambda: self.search(cone.program, axis)):
-            if cone.weight:
-                here = self.between(cone.weight, float(axis[int(a)]), float(axis[int(b)]))
-            else:
-                here = np.arange(int(a), int(b) + 1)
-            if len(here):
-                self.add(j, self.order[here], low, high)
-
-    def search(self, program: Program, axis: Any) -> Any:
-        count = nonzero(program, axis, self.f, self.k, self.found)
-        if count < 0:
-            raise Unsupported(f"a neuron of the last hidden layer is not zero in more than {MOST_PLACES} places")
-        return self.found[:count].copy()
-
-    def between(self, w: float, low: float, high: float) -> Any:
-        """The places of the axis with low ≤ w ⊗ x ≤ high."""
-        axis = self.axis if w > 0 else -self.axis[::-1]
-        a = first_at_least(axis, abs(w), low, self.k)
-        above = float(np.nextafter(high, np.inf)) if high < np.inf else None
-        b = len(axis) if above is None else first_at_least(axis, abs(w), above, self.k)
-        here = np.arange(a, b)
-        return here if w > 0 else len(axis) - 1 - here[::-1]
-
-
-class _Grid(_Search):
-    """Several inputs."""
-
-    def __init__(self, *arguments: Any) -> None:
-        super().__init__(*arguments)
         self.values = [np.unique(column) for column in self.points.T]
         self.counts = np.array([len(v) for v in self.values])
         index = np.stack([np.searchsorted(v, c) for v, c in zip(self.values, self.points.T, strict=True)], axis=1)
@@ -289,6 +143,21 @@ class _Grid(_Search):
         self.places = np.empty((MOST_PLACES, len(self.counts)), np.int64)
         self.ends = np.empty((MOST_PLACES, 2))
         self.seen: set[Any] = set()
+
+    def run(self) -> Hits:
+        size = self.network.layers[-2].size
+        for j in range(size):
+            self.visit(j)
+            if j % 512 == 0:
+                self.report(f"neuron {j} of {size}")
+        joined = [np.concatenate([np.empty(0), *parts]) for parts in (self.neuron, self.point, self.low, self.high)]
+        return self.hits(joined[0].astype(np.int64), joined[1].astype(np.int64), joined[2], joined[3])
+
+    def add(self, j: int, points: Any, low: Any, high: Any) -> None:
+        self.neuron.append(np.full(len(points), j))
+        self.point.append(points)
+        self.low.append(low)
+        self.high.append(high)
 
     def dependencies(self) -> list[Any]:
         """For each hidden neuron the one coordinate that it depends on; −1 for none, −2 for several."""

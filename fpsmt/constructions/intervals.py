@@ -265,16 +265,3 @@ def nonzero_on_boxes(
             values[count, 0], values[count, 1] = low, high
             count += 1
     return count
-
-
-@jit
-def first_at_least(axis: Any, w: float, t: float, k: Any) -> int:
-    """For w > 0: the first index of a sorted axis with w ⊗ axis[i] ≥ t; w ⊗ · is monotone."""
-    a, b = 0, len(axis)
-    while a < b:
-        middle = (a + b) // 2
-        if mul(w, axis[middle], k) >= t:
-            b = middle
-        else:
-            a = middle + 1
-    return a

@@ -26,15 +26,15 @@ MOST_RESULTS = 64  #: different results of detectors
 
 @rule("representation of every function")
 def universal(claim: Claim, data: Mapping[str, Json], premises: Sequence[Claim]) -> Outcome:
-    """Data: `detectors`, a network with an output for each x ∈ X, that adds one or two neurons of the last hidden layer.
+    """Data: `detectors`, a network with an output for each x ∈ X: a sum of one or two neurons of the last hidden layer.
 
     Let D(x) be these neurons.  Checked, for the layers below the last:
 
     1. `cones.last_hidden` bounds every neuron of the last hidden layer at every input, over all orders of the sums
        below it.  Each neuron of D(x) is, whatever the order, one finite number r ≠ 0 at x, and ±0 at all other
        inputs; it is in no other D(x′).
-    2. For each list of results (r) or (r, s) that some D(x) has, and every number y that the format has besides 0, weights
-       v, w are found such that they are finite and v ⊗ r = y or (v ⊗ r) ⊕ (w ⊗ s) = y, by the vectorised arithmetic.
+    2. For each list of results (r) or (r, s) that some D(x) has, and every number y that the format has besides 0,
+       finite weights v, w are found with v ⊗ r = y, or (v ⊗ r) ⊕ (w ⊗ s) = y, by the vectorised arithmetic.
 
     Let f: X → F ∪ {±inf}.  The last layer whose terms are, for each x with f(x) ≠ 0, the weights for y = f(x) on D(x),
     with bias 0, gives f: at x the products of all other terms are v ⊗ ±0 = ±0 for a finite v, and z ⊕ ±0 = z for every
