@@ -29,7 +29,7 @@ MOST_ROWS = 1 << 26  #: values of neurons of one coordinate that are kept
 MOST_KEPT = 1 << 18  #: examined cones that are remembered
 
 
-class _Lists:
+class Lists:
     """A layer's rows as lists, which are quicker to read one at a time."""
 
     def __init__(self, layer: Layer) -> None:
@@ -46,7 +46,7 @@ class Cone:
     key: Any
 
 
-def cone_of(lists: list[_Lists], layer: int, neuron: int, known: Any = None) -> Cone:
+def cone_of(lists: list[Lists], layer: int, neuron: int, known: Any = None) -> Cone:
     """The cone of a hidden neuron down to the inputs, or to the neurons for which known(layer, neuron) holds."""
     needed: list[list[int]] = [[] for _ in range(layer + 1)]
     needed[layer] = [neuron]
@@ -121,7 +121,7 @@ class _Grid(Search):
 
     def __init__(self, network: SparseNetwork, points: Carriers, report: Report) -> None:
         super().__init__(network, points, report)
-        self.lists = [_Lists(layer) for layer in network.layers[:-1]]
+        self.lists = [Lists(layer) for layer in network.layers[:-1]]
         self.top = len(self.lists) - 1
         self.where = (network.implementation, network.context)
         self.neuron: list[Any] = []
