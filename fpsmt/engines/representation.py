@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable
 from dataclasses import dataclass
 
@@ -14,7 +15,7 @@ from fpsmt.claims.representation import Represents, Values
 from fpsmt.claims.universal import Universal
 from fpsmt.constructions.centred import centred
 from fpsmt.constructions.conjunction import conjunction
-from fpsmt.constructions.ending import Detectors, Shared, network_layers, shared_detectors
+from fpsmt.constructions.ending import Detectors, Shared, last_rows, network_layers, shared_detectors
 from fpsmt.constructions.shape import Shape
 from fpsmt.constructions.sparse import Layer, SparseNetwork
 from fpsmt.constructions.windows import bounded_windows, identity_windows
@@ -27,6 +28,8 @@ from fpsmt.functions import Implementation
 from fpsmt.kernel import Proved, Refuted, Unknown, Verdict
 
 Construction = Callable[[Shape, Carriers, NDArray[np.bool_]], Detectors]
+
+MOST_LAYERS = 5  #: of the constructions
 
 CONSTRUCTIONS: dict[str, Construction] = {
     "conjunction": conjunction,
@@ -45,6 +48,20 @@ def indicators(claim: Represents, options: Options) -> Verdict:
 @engine("detectors", Universal)
 def detectors(claim: Universal, options: Options) -> Verdict:
     """Detectors of all inputs, from the first construction whose detectors are verified."""
+    return every_function(claim, options).verdict
+
+
+@dataclass(frozen=True)
+class EveryFunction:
+    """A verdict about every function on some inputs, with the detectors and their construction where it is proved."""
+
+    verdict: Verdict
+    shared: Shared | None = None
+    construction: str = ""
+
+
+def every_function(claim: Universal, options: Options) -> EveryFunction:
+    """Tries the constructions in turn."""
     shape, reasons = Shape(claim.context, claim.implementation), []
     for name in CONSTRUCTIONS:
         try:
@@ -60,9 +77,9 @@ def detectors(claim: Universal, options: Options) -> Verdict:
         options.report(f"verifying {network.neurons} neurons for {len(claim.points)} inputs")
         verdict = kernel.apply("representation of every function", claim, {"detectors": network.to_json()})
         if isinstance(verdict, Proved):
-            return verdict
+            return EveryFunction(verdict, shared, name)
         reasons.append(f"{name}: {verdict.reason if isinstance(verdict, Unknown) else verdict}")
-    return Unknown(claim, "; ".join(reasons))
+    return EveryFunction(Unknown(claim, "; ".join(reasons)))
 
 
 def share(name: str, shape: Shape, points: Carriers, options: Options) -> Shared:
@@ -70,6 +87,43 @@ def share(name: str, shape: Shape, points: Carriers, options: Options) -> Shared
     options.report(f"{name}: detectors of {len(points)} inputs")
     found = CONSTRUCTIONS[name](shape, points, np.ones(len(points), bool))
     return shared_detectors(shape, found, len(points))
+
+
+@dataclass(frozen=True)
+class Tables:
+    """A network with an output for each column of a table, on detectors that serve every function of its inputs.
+
+    `seconds`: of making and verifying the detectors, of making the last layer, of verifying all outputs.
+    """
+
+    every: EveryFunction
+    network: SparseNetwork | None = None
+    verdict: Verdict | None = None
+    seconds: tuple[float, float, float] = (0.0, 0.0, 0.0)
+
+
+def represent_tables(
+    ctx: Context, implementation: Implementation, table: Values, options: Options | None = None
+) -> Tables:
+    """One network for many functions on the same inputs, the columns of a table, each verified at every input.
+
+    The detectors depend on the inputs alone, and are verified once.
+    """
+    options = options or Options()
+    times = [time.monotonic()]
+    every = every_function(Universal(ctx, implementation, table.points, MOST_LAYERS), options)
+    if every.shared is None:
+        return Tables(every)
+    times.append(time.monotonic())
+    outputs = table.values.shape[1]
+    options.report(f"{outputs} last layers")
+    last = last_rows(Shape(ctx, implementation), every.shared, table.values)
+    network = SparseNetwork(ctx, table.inputs, implementation, (*every.shared.hidden, last))
+    times.append(time.monotonic())
+    options.report(f"verifying {outputs} outputs at {len(table)} inputs")
+    verdict = decide(Represents(network, table), options, only="indicators")
+    times.append(time.monotonic())
+    return Tables(every, network, verdict, (times[1] - times[0], times[2] - times[1], times[3] - times[2]))
 
 
 @dataclass(frozen=True)
