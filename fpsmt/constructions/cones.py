@@ -88,6 +88,11 @@ def _hash(array: Any) -> bytes:
     return hashlib.sha256(np.ascontiguousarray(array).tobytes()).digest()
 
 
+def _layer_hash(layer: Layer) -> tuple[bytes, ...]:
+    return tuple(_hash(array) for array in (layer.starts, layer.columns, layer.weights, layer.bias))
+
+
+_KNOWN: dict[Any, Hits] = {}  #: what was found last: many tables have the same hidden layers
 _EXAMINED: OrderedDict[Any, Any] = OrderedDict()
 
 
@@ -106,14 +111,21 @@ def _examined(key: Any, work: Callable[[], Any]) -> Any:
 def last_hidden(network: SparseNetwork, points: Carriers, report: Report | None = None) -> Hits:
     """The neurons of the last hidden layer that are not zero, at distinct points of shape (n, inputs).
 
-    Zeros among the inputs count as both zeros.  Unsupported: sums of more than `MOST_TERMS` terms, wide formats with
-    activations other than relu and identity, neurons that are not zero at too many points.
+    Of the network only the hidden layers matter.  Zeros among the inputs count as both zeros.  Unsupported: sums of
+    more than `MOST_TERMS` terms, wide formats with activations other than relu and identity, neurons that are not zero
+    at too many points.
     """
     for layer in network.layers[:-1]:
         if int(np.diff(layer.starts).max()) > MOST_TERMS:
             raise Unsupported(f"a hidden sum has more than {MOST_TERMS} terms")
-    search = Line if network.inputs == 1 else _Grid
-    return search(network, np.asarray(points, float) + 0.0, report or (lambda line: None)).run()
+    points = np.asarray(points, float) + 0.0
+    key = (network.context, network.implementation, points.shape, _hash(points), *map(_layer_hash, network.layers[:-1]))
+    if key not in _KNOWN:
+        search = Line if network.inputs == 1 else _Grid
+        found = search(network, points, report or (lambda line: None)).run()
+        _KNOWN.clear()
+        _KNOWN[key] = found
+    return _KNOWN[key]
 
 
 class _Grid(Search):

@@ -49,7 +49,10 @@ class Search:
         order = np.lexsort((neuron, point))
         flags = self.flags()
         finite, bounded = not flags & (OPEN | INFINITE | RETURNED), not flags & (OPEN | RETURNED)
-        return Hits(neuron[order], point[order], low[order], high[order], finite, bounded, self.cones)
+        found = [array[order] for array in (neuron, point, low, high)]
+        for array in found:
+            array.setflags(write=False)  # kept for others
+        return Hits(found[0], found[1], found[2], found[3], finite, bounded, self.cones)
 
     def flags(self) -> int:
         """Of all hidden neurons, on the box of all inputs at once."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import NDArray
@@ -60,8 +60,8 @@ class EveryFunction:
     construction: str = ""
 
 
-def every_function(claim: Universal, options: Options) -> EveryFunction:
-    """Tries the constructions in turn."""
+def every_function(claim: Universal, options: Options, fewest: bool = False) -> EveryFunction:
+    """Tries the constructions in turn; `fewest`: the claim that is proved is about as many layers as were needed."""
     shape, reasons = Shape(claim.context, claim.implementation), []
     for name in CONSTRUCTIONS:
         try:
@@ -75,6 +75,7 @@ def every_function(claim: Universal, options: Options) -> EveryFunction:
             continue
         network = SparseNetwork(claim.context, claim.points.shape[1], claim.implementation, layers)
         options.report(f"verifying {network.neurons} neurons for {len(claim.points)} inputs")
+        claim = replace(claim, layers=len(layers)) if fewest else claim
         verdict = kernel.apply("representation of every function", claim, {"detectors": network.to_json()})
         if isinstance(verdict, Proved):
             return EveryFunction(verdict, shared, name)
@@ -111,7 +112,7 @@ def represent_tables(
     """
     options = options or Options()
     times = [time.monotonic()]
-    every = every_function(Universal(ctx, implementation, table.points, MOST_LAYERS), options)
+    every = every_function(Universal(ctx, implementation, table.points, MOST_LAYERS), options, fewest=True)
     if every.shared is None:
         return Tables(every)
     times.append(time.monotonic())
