@@ -4,8 +4,10 @@ Trusted.  A neuron's *cone* is what it depends on.  In a representation cones ar
 every input; `last_hidden` finds the others without visiting them all:
 
 * one coordinate: the sorted inputs are divided until a piece is settled (`intervals.nonzero`).  Where all first-layer
-  sums of the cone multiply the input by the same weight W, the neuron is a function of t = W ⊗ x.  Cones that agree
-  above W are that same function, which is then examined once, for every t of the format (not where t may be NaN);
+  sums of the cone multiply the input by the same weight W, the neuron is a function of t = W ⊗ x, and where they have
+  the same bias B too, a function of t = W ⊗ x ⊕ B.  Cones that agree above t are that same function, which is then
+  examined once, for every t of the format (not where t may be NaN).  As t is monotone in x, the inputs with t in an
+  interval are consecutive;
 * several coordinates: neurons of one coordinate are evaluated at each of its values, and what combines them on the
   grid of these values, passing over the rest as soon as the result is zero whatever it is.
 """
@@ -14,7 +16,7 @@ from __future__ import annotations
 
 import hashlib
 from collections import OrderedDict
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
@@ -28,10 +30,10 @@ from fpsmt.constructions.intervals import (
     OPEN,
     Ranges,
     evaluate,
-    first_at_least,
     nonzero,
     nonzero_on_boxes,
     ranges,
+    reached,
     row,
 )
 from fpsmt.constructions.sparse import Layer, SparseNetwork
@@ -78,6 +80,7 @@ class Cone:
     inputs: list[tuple[int, int]]
     key: Any
     weight: float  #: the common weight of the first layer, 0 when it is not taken out
+    bias: float  #: the common bias, which is taken out with the weight; 0 when they differ
 
 
 def cone_of(lists: list[_Lists], layer: int, neuron: int, known: Any = None, common: bool = False) -> Cone:
@@ -100,7 +103,7 @@ def cone_of(lists: list[_Lists], layer: int, neuron: int, known: Any = None, com
             needed[level - 1] = list(below)
         else:
             inputs += [(-1, k) for k in sorted(below)]
-    weight = _common_weight(lists[0], needed[0]) if common else 0.0
+    weight, common_bias = _common(lists[0], needed[0]) if common else (0.0, 0.0)
     place = {source: i for i, source in enumerate(inputs)}
     starts, sources, weights, bias = [0], [], [], []
     for level in range(layer + 1):
@@ -110,24 +113,34 @@ def cone_of(lists: list[_Lists], layer: int, neuron: int, known: Any = None, com
                 sources.append(place[level - 1, here.columns[t]])
                 weights.append(1.0 if level == 0 and weight else here.weights[t])
             starts.append(len(sources))
-            bias.append(here.bias[i])
+            taken = level == 0 and common_bias != 0.0 and starts[-1] > starts[-2]
+            bias.append(0.0 if taken else here.bias[i])
             place[level, i] = len(inputs) + len(bias) - 1
     program = (
         np.array(starts, np.int64), np.array(sources, np.int64), np.array(weights, float), np.array(bias, float),
         np.zeros(len(bias), np.bool_),
     )  # fmt: skip
-    return Cone(program, inputs, (tuple(starts), tuple(sources), tuple(weights), tuple(bias)), weight)
+    key = (tuple(starts), tuple(sources), tuple(weights), tuple(bias))
+    return Cone(program, inputs, key, weight, common_bias)
 
 
-def _common_weight(first: _Lists, rows: list[int]) -> float:
-    """The weight that every sum of the first layer has as its only one, sums of nothing apart; 0 when there is none."""
-    found: set[float] = set()
+def _common(first: _Lists, rows: list[int]) -> tuple[float, float]:
+    """The weight and the bias that all sums of the first layer have, sums of nothing apart: 0 for what is not common.
+
+    A sum of several terms has no weight in common with any.
+    """
+    weights: set[float] = set()
+    biases: set[float] = set()
     for i in rows:
         a, b = first.starts[i], first.starts[i + 1]
         if b - a > 1:
-            return 0.0
-        found.update(first.weights[a:b])
-    return found.pop() if len(found) == 1 else 0.0
+            return 0.0, 0.0
+        if b > a:
+            weights.add(first.weights[a])
+            biases.add(first.bias[i])
+    if len(weights) != 1:
+        return 0.0, 0.0
+    return weights.pop(), biases.pop() if len(biases) == 1 else 0.0
 
 
 def _hash(array: Any) -> bytes:
@@ -223,6 +236,7 @@ class _Line(_Search):
         super().__init__(*arguments)
         self.order = np.argsort(self.points[:, 0], kind="stable")
         self.axis = self.points[self.order, 0]
+        self.mirrored = np.ascontiguousarray(-self.axis[::-1]) + 0.0
         fmt, top = self.network.format, self.f.top
         self.everything: Any = None
         numbers = self.network.context.overflow is not Overflow.NAN  # W ⊗ x is one of everything
@@ -241,13 +255,13 @@ class _Line(_Search):
         if key not in self.seen:
             self.seen.add(key)
             self.cones += 1
-        for a, b, low, high in _examined(key, lambda: self.search(cone.program, axis)):
-            if cone.weight:
-                here = self.between(cone.weight, float(axis[int(a)]), float(axis[int(b)]))
-            else:
-                here = np.arange(int(a), int(b) + 1)
-            if len(here):
-                self.add(j, self.order[here], low, high)
+        found = _examined(key, lambda: self.search(cone.program, axis))
+        if not cone.weight:
+            places = zip(found[:, 0].astype(int), found[:, 1].astype(int), found[:, 2], found[:, 3], strict=True)
+        else:
+            places = self.reached(cone, found)
+        for a, b, low, high in places:
+            self.add(j, self.order[a : b + 1], low, high)
 
     def search(self, program: Program, axis: Any) -> Any:
         count = nonzero(program, axis, self.f, self.k, self.found)
@@ -255,14 +269,14 @@ class _Line(_Search):
             raise Unsupported(f"a neuron of the last hidden layer is not zero in more than {MOST_PLACES} places")
         return self.found[:count].copy()
 
-    def between(self, w: float, low: float, high: float) -> Any:
-        """The places of the axis with low ≤ w ⊗ x ≤ high."""
-        axis = self.axis if w > 0 else -self.axis[::-1]
-        a = first_at_least(axis, abs(w), low, self.k)
-        above = float(np.nextafter(high, np.inf)) if high < np.inf else None
-        b = len(axis) if above is None else first_at_least(axis, abs(w), above, self.k)
-        here = np.arange(a, b)
-        return here if w > 0 else len(axis) - 1 - here[::-1]
+    def reached(self, cone: Cone, found: Any) -> Iterator[tuple[int, int, float, float]]:
+        """The same rows by places of the axis, where these are inputs: `found` speaks of t = W ⊗ x ⊕ B."""
+        w, out = cone.weight, np.empty((len(found), 3), np.int64)
+        axis = self.axis if w > 0 else self.mirrored
+        count = reached(axis, abs(w), cone.bias, found, self.everything, self.k, out)
+        for i, a, b in out[:count].tolist():
+            a, b = (a, b) if w > 0 else (len(axis) - 1 - b, len(axis) - 1 - a)
+            yield a, b, found[i, 2], found[i, 3]
 
 
 class _Grid(_Search):

@@ -267,13 +267,46 @@ def nonzero_on_boxes(
 
 
 @jit
-def first_at_least(axis: Any, w: float, t: float, k: Any) -> int:
-    """For w > 0: the first index of a sorted axis with w ⊗ axis[i] ≥ t; w ⊗ · is monotone."""
-    a, b = 0, len(axis)
-    while a < b:
-        middle = (a + b) // 2
-        if mul(w, axis[middle], k) >= t:
-            b = middle
+def affine(w: float, x: float, b: float, k: Any) -> float:
+    """w ⊗ x ⊕ b, without ⊕ where b = 0."""
+    t = mul(w, x, k)
+    return add(t, b, k) if b != 0.0 else t
+
+
+@jit
+def first_at_least(axis: Any, w: float, b: float, t: float, k: Any) -> int:
+    """For w > 0: the first index of a sorted axis with w ⊗ axis[i] ⊕ b ≥ t, which is monotone and not NaN."""
+    low, high = 0, len(axis)
+    while low < high:
+        middle = (low + high) // 2
+        if affine(w, axis[middle], b, k) >= t:
+            high = middle
         else:
-            a = middle + 1
-    return a
+            low = middle + 1
+    return low
+
+
+@jit
+def reached(axis: Any, w: float, b: float, found: Any, line: Any, k: Any, out: Any) -> int:
+    """For w > 0: the rows of `found`, as `nonzero` leaves them for a sorted `line`, in which w ⊗ x ⊕ b lies for x in
+    a sorted axis: (row, first, last place of x) in `out`; returns their number."""
+    count, i, rows = 0, 0, len(found)
+    while i < rows:
+        first = first_at_least(axis, w, b, line[int(found[i, 0])], k)
+        if first == len(axis):
+            break
+        t = affine(w, axis[first], b, k)
+        high = rows
+        while i < high:  # to the first row that does not end before t
+            middle = (i + high) // 2
+            if line[int(found[middle, 1])] >= t:
+                high = middle
+            else:
+                i = middle + 1
+        if i < rows and line[int(found[i, 0])] <= t:
+            after = int(found[i, 1]) + 1
+            last = len(axis) if after == len(line) else first_at_least(axis, w, b, line[after], k)
+            out[count, 0], out[count, 1], out[count, 2] = i, first, last - 1
+            count += 1
+            i += 1
+    return count
