@@ -10,11 +10,12 @@ import numpy as np
 from fpsmt import kernel
 from fpsmt.claims.distinguishability import Distinguishable, Inseparable, Reading, Setting
 from fpsmt.claims.representation import Represents, Values
+from fpsmt.constructions.absorption import absorption
 from fpsmt.constructions.centred import centred
 from fpsmt.constructions.conjunction import conjunction
 from fpsmt.constructions.shape import Shape
 from fpsmt.constructions.sparse import Layer, SparseNetwork
-from fpsmt.constructions.windows import bounded_windows, identity_windows
+from fpsmt.constructions.windows import identity_windows
 from fpsmt.engines.decide import decide
 from fpsmt.engines.engine import Options, engine
 from fpsmt.errors import Unsupported, UsageError
@@ -28,8 +29,8 @@ Construction = Callable[[Shape, Carriers, Carriers], tuple[Layer, ...]]
 CONSTRUCTIONS: dict[str, Construction] = {
     "conjunction": conjunction,
     "centred": centred,
+    "absorption": absorption,
     "identity windows": identity_windows,
-    "bounded windows": bounded_windows,
 }
 
 
