@@ -51,7 +51,7 @@ def centred(shape: Shape, points: Carriers, needed: NDArray[np.bool_]) -> Detect
         a = choices[choice][0]
         return top.add([(above, a), (below, -a)], 0.0, again)
 
-    return Detectors([r for _, r in choices], detector, (first, second, top))
+    return Detectors.alike([r for _, r in choices], detector, (first, second, top), len(points))
 
 
 def _choices(shape: Shape, factors: Carriers, back: Carriers) -> list[tuple[float, float]]:

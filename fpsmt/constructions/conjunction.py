@@ -97,7 +97,9 @@ def _detectors(
         terms = [(u, -s) for d, i in enumerate(index[point].tolist()) for u, s in gates[d][i]]
         return top.add(sorted(terms), choices[choice][0], again)
 
-    return Detectors([r for _, r in choices], detector, (first, second, top) if maps == 2 else (first, top))
+    return Detectors.alike(
+        [r for _, r in choices], detector, (first, second, top) if maps == 2 else (first, top), len(points)
+    )
 
 
 def _strength(shape: Shape, theta: Carriers, needed: float) -> Carriers:

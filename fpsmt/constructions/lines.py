@@ -3,9 +3,10 @@
 A neuron's *cone* is what it depends on, a small program.  The sorted inputs are divided until each piece is settled
 (`intervals.nonzero`), for each cone; cones that are one program are examined once.
 
-Where all first-layer sums of a cone multiply the input by the same weight W, it is a function of t = W ⊗ x, and W is
-taken out: cones that agree above W are one program then, which is examined for every t of the format (not where W ⊗ x
-may be NaN).  The inputs with low ≤ W ⊗ x ≤ high are found by bisection, because W ⊗ · is monotone.
+Where all first-layer sums of a cone multiply the input by the same weight W, it is a function of t = W ⊗ x, and where
+they have the same bias B too, of t = W ⊗ x ⊕ B.  W and B are taken out: cones that agree above t are one program then,
+which is examined for every t of the format (not where W ⊗ x may be NaN).  The inputs with low ≤ t ≤ high are found by
+bisection, because t is monotone in x.
 """
 
 from __future__ import annotations
@@ -18,7 +19,7 @@ from fpsmt.constructions.hits import Hits, Search
 from fpsmt.constructions.intervals import MAX_TABLE_BITS, nonzero
 from fpsmt.errors import Unsupported
 from fpsmt.floats import Overflow
-from fpsmt.floats.compiled import mul
+from fpsmt.floats.compiled import add, mul
 from fpsmt.floats.machine import jit
 from fpsmt.floats.vector import from_ordinals
 
@@ -69,13 +70,13 @@ def measured(whole: Any, first: int, found: Any) -> Any:
 
 @jit
 def packed_cones(
-    whole: Any, layer: int, first: int, common: bool, found: Any, neurons: int, out: Any, factor: Any
+    whole: Any, layer: int, first: int, common: bool, found: Any, neurons: int, out: Any, factor: Any, offset: Any
 ) -> int:  # fmt: skip
-    """Writes the cone of each neuron from `first` on into a row of `out`, and the common weight that is taken out.
+    """Writes the cone of each neuron from `first` on into a row of `out`, and the weight and bias that are taken out.
 
     `layer` is the size of the first layer.  A row is (number of neurons n, of terms m, n + 1 starts, m sources, m
     weights, n biases), each array padded with zeros to the lengths for `neurons` neurons.  factor[row] is 0 where no
-    weight is taken out.  Returns a row whose neuron does not depend on the input, or −1.
+    weight is taken out, offset[row] where no bias is.  Returns a row whose neuron does not depend on the input, or −1.
     """
     starts, sources, weights, bias, _ = whole
     seen, place = np.full(len(bias), -1, np.int64), np.zeros(len(bias) + 1, np.int64)
@@ -84,19 +85,22 @@ def packed_cones(
     at_weights, at_bias = at_sources + terms, at_sources + 2 * terms
     for row in range(len(out)):
         count = members(starts, sources, first + row, seen, found)
-        w, same, depends = 0.0, common, False
+        w, b, same, alike, depends = 0.0, 0.0, common, common, False
         for c in range(count):
             i = found[c]
             place[i + 1] = c + 1
             for t in range(starts[i], starts[i + 1]):
                 if i < layer:
+                    if not depends:
+                        w, b = weights[t], bias[i]
                     depends = True
-                    if w == 0.0:
-                        w = weights[t]
                     same = same and weights[t] == w and w != 0.0
+                    alike = alike and bias[i] == b
         if not depends:
             return row
+        alike = alike and same
         factor[row] = w if same else 0.0
+        offset[row] = b if alike else 0.0
         m = 0
         for c in range(count):
             i = found[c]
@@ -105,7 +109,8 @@ def packed_cones(
                 out[row, at_weights + m] = 1.0 if same and i < layer else weights[t]
                 m += 1
             out[row, HEAD + c + 1] = m
-            out[row, at_bias + c] = bias[i]
+            taken = alike and i < layer and starts[i] < starts[i + 1]
+            out[row, at_bias + c] = 0.0 if taken else bias[i]
         out[row, 0], out[row, 1] = count, m
     return -1
 
@@ -140,30 +145,32 @@ def search_each(programs: Any, neurons: int, axis: Any, f: Any, k: Any, most: in
 
 
 @jit
-def between(axis: Any, w: float, low: float, high: float, k: Any) -> tuple[int, int]:
-    """(a, b) with low ≤ w ⊗ axis[i] ≤ high exactly for a ≤ i < b; w ≠ 0 and the axis is sorted."""
+def between(axis: Any, w: float, b: float, low: float, high: float, k: Any) -> tuple[int, int]:
+    """(i, j) with low ≤ w ⊗ axis[n] ⊕ b ≤ high exactly for i ≤ n < j; w ≠ 0 and the axis is sorted."""
     ends = np.zeros(2, np.int64)
     for side in range(2):
-        a, b = 0, len(axis)
-        while a < b:
-            middle = (a + b) // 2
+        i, j = 0, len(axis)
+        while i < j:
+            middle = (i + j) // 2
             t = mul(w, axis[middle], k)
+            if b != 0.0:
+                t = add(t, b, k)
             if w > 0.0:
                 before = t < low if side == 0 else t <= high
             else:
                 before = t > high if side == 0 else t >= low
             if before:
-                a = middle + 1
+                i = middle + 1
             else:
-                b = middle
-        ends[side] = a
+                j = middle
+        ends[side] = i
     return ends[0], ends[1]
 
 
 @jit
 def expanded(
-    axis: Any, everything: Any, factor: Any, program: Any, ends: Any, found: Any, neuron: Any, place: Any, values: Any,
-    k: Any,
+    axis: Any, everything: Any, factor: Any, offset: Any, program: Any, ends: Any, found: Any, neuron: Any,
+    place: Any, values: Any, k: Any,
 ) -> int:  # fmt: skip
     """The places on the axis where each neuron is not zero, with its values, from what was found for its program.
 
@@ -175,7 +182,7 @@ def expanded(
         for h in range(ends[u], ends[u + 1]):
             a, b = int(found[h, 0]), int(found[h, 1]) + 1
             if factor[j] != 0.0:
-                a, b = between(axis, factor[j], everything[a], everything[b - 1], k)
+                a, b = between(axis, factor[j], offset[j], everything[a], everything[b - 1], k)
             for i in range(a, b):
                 if count < len(place):
                     neuron[count], place[count] = j, i
@@ -194,17 +201,18 @@ class Line(Search):
         numbers = network.context.overflow is not Overflow.NAN  # W ⊗ x is one of everything
         common = numbers and fmt.bits <= MAX_TABLE_BITS and 8 * len(axis) >= 2 * top
         everything = from_ordinals(fmt, np.arange(-top, top + 1)) if common else axis
-        programs, neurons, factor = self.programs(common)
+        programs, neurons, factor, offset = self.programs(common)
         parts = []
         for mine, line in ((factor == 0.0, axis), (factor != 0.0, everything)):
             j = np.flatnonzero(mine)
             if len(j):
-                neuron, place, values = self.examined(programs[j], neurons, factor[j], axis, line)
+                neuron, place, values = self.examined(programs[j], neurons, factor[j], offset[j], axis, line)
                 parts.append((j[neuron], order[place], values[:, 0], values[:, 1]))
         return self.hits(*(np.concatenate(part) for part in zip(*parts, strict=True)))
 
-    def programs(self, common: bool) -> tuple[Any, int, Any]:
-        """The packed cones of the last hidden layer, for how many neurons they have room, the weights taken out."""
+    def programs(self, common: bool) -> tuple[Any, int, Any, Any]:
+        """The packed cones of the last hidden layer, for how many neurons they have room, weights and biases taken
+        out."""
         size = self.network.layers[-2].size
         first = len(self.whole[3]) - size
         room = np.empty(MOST_NEURONS, np.int64)
@@ -215,13 +223,16 @@ class Line(Search):
         width = HEAD + 2 * neurons + 1 + 2 * terms
         if width * size > MOST_NUMBERS:
             raise Unsupported(f"the neurons of the last hidden layer depend on too much: {width * size} numbers")
-        packed, factor = np.zeros((size, width)), np.zeros(size)
-        bad = packed_cones(self.whole, self.network.layers[0].size, first, common, room, neurons, packed, factor)
+        packed, factor, offset = np.zeros((size, width)), np.zeros(size), np.zeros(size)
+        layer = self.network.layers[0].size
+        bad = packed_cones(self.whole, layer, first, common, room, neurons, packed, factor, offset)
         if bad >= 0:
             raise Unsupported(f"neuron {bad} of the last hidden layer is a constant")
-        return packed, neurons, factor
+        return packed, neurons, factor, offset
 
-    def examined(self, packed: Any, neurons: int, factor: Any, axis: Any, line: Any) -> tuple[Any, Any, Any]:
+    def examined(
+        self, packed: Any, neurons: int, factor: Any, offset: Any, axis: Any, line: Any
+    ) -> tuple[Any, Any, Any]:
         """Where neurons are not zero: (which of them, place on the axis, ends).  Equal programs are examined once."""
         _, one, which = np.unique(packed.view(f"V{packed.shape[1] * 8}")[:, 0], return_index=True, return_inverse=True)
         ends, rows = [np.zeros(1, np.int64)], []
@@ -239,7 +250,7 @@ class Line(Search):
         room = len(factor) + int((np.diff(spans)[which]).sum())
         while True:
             neuron, place, values = np.empty(room, np.int64), np.empty(room, np.int64), np.empty((room, 2))
-            count = expanded(axis, line, factor, which, spans, found, neuron, place, values, self.k)
+            count = expanded(axis, line, factor, offset, which, spans, found, neuron, place, values, self.k)
             if count <= room:
                 return neuron[:count], place[:count], values[:count]
             if count > MOST_HITS:

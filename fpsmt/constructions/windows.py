@@ -250,7 +250,9 @@ def _identity(shape: Shape, axis: Carriers, cancelling: bool) -> Detectors:
             return top.add(sorted([(pair[0], -a), (pair[1], a)]), 0.0, again)
         return top.add([(third.add(sorted([(pair[0], -1.0), (pair[1], 1.0)])), a)], 0.0, again)
 
-    return Detectors([1.0, 2.0], detector, (first, second, top) if cancelling else (first, second, third, top))
+    return Detectors.alike(
+        [1.0, 2.0], detector, (first, second, top) if cancelling else (first, second, third, top), len(axis)
+    )
 
 
 def bounded_windows(shape: Shape, points: Carriers, needed: NDArray[np.bool_]) -> Detectors:
@@ -294,7 +296,7 @@ def _bounded(shape: Shape, axis: Carriers, eta: float, gap: float, beta: float, 
         a = factor[choices[choice][0]]
         return top.add(sorted([(pair[0], -a), (pair[1], a)]), 0.0, again)
 
-    return Detectors([r for _, r in choices], detector, (first, second, top))
+    return Detectors.alike([r for _, r in choices], detector, (first, second, top), len(axis))
 
 
 def _one_input(shape: Shape, points: Carriers) -> Carriers:

@@ -13,12 +13,13 @@ from fpsmt import kernel
 from fpsmt.claims.distinguishability import Distinguishable, Inseparable, Reading, Setting
 from fpsmt.claims.representation import Represents, Values
 from fpsmt.claims.universal import Universal
+from fpsmt.constructions.absorption import absorption
 from fpsmt.constructions.centred import centred
 from fpsmt.constructions.conjunction import conjunction
 from fpsmt.constructions.ending import Detectors, Shared, last_rows, network_layers, shared_detectors
 from fpsmt.constructions.shape import Shape
 from fpsmt.constructions.sparse import Layer, SparseNetwork
-from fpsmt.constructions.windows import bounded_windows, identity_windows
+from fpsmt.constructions.windows import identity_windows
 from fpsmt.engines.decide import decide
 from fpsmt.engines.engine import Options, engine
 from fpsmt.errors import Unsupported, UsageError
@@ -34,8 +35,8 @@ MOST_LAYERS = 5  #: of the constructions
 CONSTRUCTIONS: dict[str, Construction] = {
     "conjunction": conjunction,
     "centred": centred,
+    "absorption": absorption,
     "identity windows": identity_windows,
-    "bounded windows": bounded_windows,
 }
 
 
@@ -87,7 +88,7 @@ def share(name: str, shape: Shape, points: Carriers, options: Options) -> Shared
     """Detectors of all points by the construction of this name, for any number of tables."""
     options.report(f"{name}: detectors of {len(points)} inputs")
     found = CONSTRUCTIONS[name](shape, points, np.ones(len(points), bool))
-    return shared_detectors(shape, found, len(points))
+    return shared_detectors(shape, found)
 
 
 @dataclass(frozen=True)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from fractions import Fraction
 from typing import Any
 
 import numpy as np
@@ -18,12 +19,14 @@ from fpsmt.constructions.sparse import Layer, Rows, SparseNetwork
 from fpsmt.engines import Options, decide
 from fpsmt.engines.representation import CONSTRUCTIONS, share
 from fpsmt.errors import EvidenceError, UsageError
-from fpsmt.floats import all_values, context, float8_e4m3
+from fpsmt.floats import all_values, context, exactly, float8_e4m3
 from fpsmt.floats.compiled import parameters
 from fpsmt.floats.vector import to_floats, values
 from fpsmt.functions import implementation_named
 from fpsmt.kernel import Proved, Unknown
 from fpsmt.kernel.rules.universal import made
+from fpsmt.networks import Sum, execution
+from fpsmt.networks.outcomes import reachable
 from tests.represent.test_exhaustive import differs_somewhere, outputs
 
 RULE = "representation of every function"
@@ -105,8 +108,8 @@ def test_detectors_of_other_points() -> None:
     for rows, why in (
         ((b, a, c), "is not zero at"),
         ((a, b, [a[0], c[0]]), "is a detector of two inputs"),
-        ((a, b), "one or two detectors for each input"),
-        ((a, b, [a[0], b[0], c[0]]), "one or two detectors for each input"),
+        ((a, b), "one to 10 detectors for each input"),
+        ((a, b, []), "one to 10 detectors for each input"),
     ):
         last = rows_of(*([(j, 1.0) for j in sorted(row)] for row in rows))
         verdict = asked(network(found.hidden, last))
@@ -175,13 +178,43 @@ def test_weights_are_checked() -> None:
     v, w = np.array([1.0, 2.0, 240.0, 240.0]), np.array([0.0, 0.125, 240.0, 0.0])
     wanted = np.array([1.0, 2.125, np.inf, 240.0])
     wanted[1] = 2.0  # 2 ⊕ 0.125 ties to even
-    assert made(CTX, wanted, v, w, 1.0, 1.0).all()
-    assert made(CTX, wanted, v, w, 1.0, 0.0).tolist() == [True, False, False, True]
+    one, none = np.array([1.0, 1.0]), np.array([1.0, 0.0])
+    assert made(CTX, wanted, pairs(v, w), one).all()
+    assert made(CTX, wanted, pairs(v, w), none).tolist() == [True, False, False, True]
     for bad in (np.nan, np.inf, -np.inf):
-        assert not made(CTX, wanted, np.full(4, bad), w, 1.0, 1.0).any()
-        assert not made(CTX, wanted, v, np.full(4, bad), 1.0, 1.0).any()
-    assert not made(CTX, wanted, -v, w, 1.0, 1.0).any()
-    assert not made(CTX, np.array([np.inf]), np.array([240.0]), np.array([-240.0]), 2.0, 2.0).any()
+        assert not made(CTX, wanted, pairs(np.full(4, bad), w), one).any()
+        assert not made(CTX, wanted, pairs(v, np.full(4, bad)), one).any()
+    assert not made(CTX, wanted, pairs(-v, w), one).any()
+    assert not made(CTX, np.array([np.inf]), np.array([[240.0, -240.0]]), np.array([2.0, 2.0])).any()
+
+
+def pairs(v: np.ndarray, w: np.ndarray) -> np.ndarray:
+    return np.stack([v, w], axis=1)
+
+
+@pytest.mark.parametrize(
+    ("wanted", "weights", "result", "good"),
+    [
+        (240.0, [192, 192, 192, 192, 192], 0.25, True),
+        (np.inf, [192, 192, 192, 192, 192, 64], 0.25, True),
+        (-np.inf, [-192, -192, -192, -192, -192, -64], 0.25, True),
+        (-np.inf, [192, 192, 192, 192, 192, 64], 0.25, False),
+        (240.0, [192, 192, 192, 192, 192, 64], 0.25, False),  # 256 is infinite
+        (np.inf, [192, 192, 192, 192, 192, 32], 0.25, False),  # 8 is not a multiple of 16
+        (240.0, [240, 240, 240, 240], 0.25, False),  # 60 is not a multiple of 16
+        (224.0, [192, 192, 192, 192, 192, -64], 0.25, False),  # both signs
+        (17.0, [8, 8, 1], 1.0, False),  # not a float
+        (18.0, [8, 8, 2], 1.0, True),
+        (18.0, [8, 9, 1], 1.0, False),  # 9 is not a multiple of 2
+    ],
+)
+def test_sums_of_several_products(wanted: float, weights: list[float], result: float, good: bool) -> None:
+    """Those that are accepted have the value in every tree, by exhaustion."""
+    results = np.full(len(weights), result)
+    assert made(CTX, np.array([wanted]), np.array([weights], float), results).tolist() == [good]
+    if good:
+        terms = tuple(exactly(CTX.format, Fraction(w) * Fraction(result)) for w in weights)
+        assert [float(y.decimal) for y in reachable(Sum(CTX, terms, execution=execution("any")))] == [wanted]
 
 
 def test_the_statement_in_a_file() -> None:
@@ -228,11 +261,11 @@ def test_constructions_make_what_they_promise() -> None:
     points = LINE[::34, None]
     needed = np.abs(points[:, 0]) > 1
     for name, activation in (
-        ("conjunction", "gelu"), ("centred", "tanh"), ("identity windows", "identity"), ("bounded windows", "sin")
+        ("conjunction", "gelu"), ("centred", "tanh"), ("identity windows", "identity"), ("absorption", "sin")
     ):  # fmt: skip
         found = CONSTRUCTIONS[name](Shape(CTX, implementation_named(activation)), points, needed)
         neurons = [found.make(i, 0, again) for i in np.flatnonzero(needed).tolist() for again in (False, True)]
         net = network(found.hidden(), rows_of([(0, 1.0)]), activation)
         hits = last_hidden(net, points)
         assert sorted(hits.neuron.tolist()) == sorted(neurons), name
-        assert (hits.low == found.returns[0]).all() and (hits.high == found.returns[0]).all()
+        assert (hits.low == found.returns[0][0]).all() and (hits.high == found.returns[0][0]).all()

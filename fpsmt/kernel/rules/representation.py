@@ -25,7 +25,7 @@ from fpsmt.networks import ANY, Tree, tree_to_json
 
 SPOT_CHECKS = 3  #: inputs at which the compiled values are compared with the reference
 OTHER_NEURONS = 20  #: of the last hidden layer that are compared there besides the ones that are not zero
-MOST_PRODUCTS = 6  #: of the last layer that are not zero at one input
+MOST_PRODUCTS = 10  #: of the last layer that are not zero at one input
 TRIES = 200  #: random schedules in the search for a counterexample
 
 
@@ -108,8 +108,9 @@ def outputs(claim: Represents, hits: Hits) -> tuple[Carriers, Carriers]:
         several = (least != most) & infinite
         unsure = two[(several[two] & infinite[two + 1]) | (infinite[two] & several[two + 1])]
         low[point[unsure], o] = np.nan
+        ends = np.concatenate([[0], np.cumsum(count)])
         for x in np.flatnonzero(count > 2):
-            mine = point == x
+            mine = slice(ends[x], ends[x + 1])
             low[x, o], high[x, o] = _all_orders(network.context, least[mine], most[mine])
         if last.bias[o] != 0.0:
             low[:, o], high[:, o] = vector.add(low[:, o], last.bias[o]), vector.add(high[:, o], last.bias[o])
