@@ -3,7 +3,11 @@
 from __future__ import annotations
 
 import json
+<<<<<<< HEAD
 from fractions import Fraction
+=======
+from pathlib import Path
+>>>>>>> family
 from typing import Any
 
 import numpy as np
@@ -11,22 +15,32 @@ import pytest
 
 from fpsmt import kernel
 from fpsmt.claims import Represents, Universal, Values, claim_from_json
+from fpsmt.cli import main
 from fpsmt.constructions.cones import Lists, cone_of, last_hidden
 from fpsmt.constructions.ending import Shared, last_rows
 from fpsmt.constructions.intervals import ranges, row
 from fpsmt.constructions.shape import Shape
 from fpsmt.constructions.sparse import Layer, Rows, SparseNetwork
 from fpsmt.engines import Options, decide
-from fpsmt.engines.representation import CONSTRUCTIONS, share
+from fpsmt.engines.representation import CONSTRUCTIONS, represent_tables, share
 from fpsmt.errors import EvidenceError, UsageError
+<<<<<<< HEAD
 from fpsmt.floats import all_values, context, exactly, float8_e4m3
+=======
+from fpsmt.files.representations import random_tables, read_tables
+from fpsmt.floats import all_values, context, float8_e4m3, float32
+>>>>>>> family
 from fpsmt.floats.compiled import parameters
 from fpsmt.floats.vector import to_floats, values
 from fpsmt.functions import implementation_named
-from fpsmt.kernel import Proved, Unknown
+from fpsmt.kernel import Proved, Refuted, Unknown
 from fpsmt.kernel.rules.universal import made
+<<<<<<< HEAD
 from fpsmt.networks import Sum, execution
 from fpsmt.networks.outcomes import reachable
+=======
+from fpsmt.networks import load_arrays, run_batch
+>>>>>>> family
 from tests.represent.test_exhaustive import differs_somewhere, outputs
 
 RULE = "representation of every function"
@@ -260,12 +274,67 @@ def test_constructions_make_what_they_promise() -> None:
     """Detectors of some points only; two equal ones where asked; results that do not depend on the point."""
     points = LINE[::34, None]
     needed = np.abs(points[:, 0]) > 1
+<<<<<<< HEAD
     for name, activation in (
         ("conjunction", "gelu"), ("centred", "tanh"), ("identity windows", "identity"), ("absorption", "sin")
     ):  # fmt: skip
+=======
+    for name, activation in (("conjunction", "gelu"), ("centred", "tanh")):
+>>>>>>> family
         found = CONSTRUCTIONS[name](Shape(CTX, implementation_named(activation)), points, needed)
         neurons = [found.make(i, 0, again) for i in np.flatnonzero(needed).tolist() for again in (False, True)]
         net = network(found.hidden(), rows_of([(0, 1.0)]), activation)
         hits = last_hidden(net, points)
         assert sorted(hits.neuron.tolist()) == sorted(neurons), name
+<<<<<<< HEAD
         assert (hits.low == found.returns[0][0]).all() and (hits.high == found.returns[0][0]).all()
+=======
+        assert (hits.low == found.returns[0]).all() and (hits.high == found.returns[0]).all()
+
+
+def test_tables_on_shared_detectors(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
+    """Two files with different inputs: the network has the inputs of both, and 0 where a table lacks one."""
+    (tmp_path / "a.csv").write_text("-1,3\n0,inf\n", encoding="utf-8")
+    (tmp_path / "b.csv").write_text("0,-0.001953125\n2,240\n", encoding="utf-8")
+    wanted = read_tables([str(tmp_path / "a.csv"), str(tmp_path / "b.csv")], float8_e4m3)
+    assert wanted.points[:, 0].tolist() == [-1.0, 0.0, 2.0]
+    assert wanted.values.tolist() == [[3.0, 0.0], [np.inf, -(2.0**-9)], [0.0, 240.0]]
+    words = [str(tmp_path / "a.csv"), str(tmp_path / "b.csv"), "--format", "float8_e4m3", "--activation", "sigmoid"]
+    into = ["--no-save", "--json", str(tmp_path / "r.json"), "-o", str(tmp_path / "net.npz")]
+    assert main(["represent", *words, *into]) == 0
+    assert capfd.readouterr().out.startswith("represent proved layers=3 ")
+    assert main(["check", str(tmp_path / "r.json")]) == 0
+    assert "2 verified 0 failed" in capfd.readouterr().out
+    net = load_arrays(tmp_path / "net.npz")
+    assert np.array_equal(run_batch(net, wanted.points)[net.output.name] + 0.0, wanted.values)
+    (tmp_path / "b.csv").write_text("0,1,2\n", encoding="utf-8")
+    assert main(["represent", *words, "--no-save"]) == 2
+    assert main(["represent", *words, "--no-save", "--random", "1"]) == 2
+    assert main(["represent", *words[2:], "--no-save", "--random", "0"]) == 2
+
+
+def test_random_tables_hold_what_is_hard() -> None:
+    found = random_tables(float8_e4m3, 3, seed=1)
+    assert np.array_equal(found.points[:, 0], LINE) and found.values.shape == (239, 3)
+    for column in found.values.T:
+        assert {np.inf, -np.inf, 0.0, 240.0, -240.0, 2.0**-9, -(2.0**-9)} <= set(column.tolist())
+    assert np.array_equal(found.values, random_tables(float8_e4m3, 3, seed=1).values)
+    with pytest.raises(UsageError):
+        random_tables(float32, 1)
+
+
+def test_a_wrong_weight_among_many_tables_is_refuted() -> None:
+    found, wanted = shared(LINE[:, None], "tanh", "centred"), random_tables(float8_e4m3, 5)
+    last = last_rows(Shape(CTX, implementation_named("tanh")), found, wanted.values)
+    about = Represents(network(found.hidden, last, "tanh"), wanted)
+    assert isinstance(kernel.apply("representation by indicators", about), Proved)
+    weights = last.weights.copy()
+    weights[500] *= -1
+    about = Represents(network(found.hidden, with_terms(last, weights=weights), "tanh"), wanted)
+    assert isinstance(kernel.apply("representation by indicators", about), Refuted)
+
+
+def test_a_context_without_the_values_of_a_table() -> None:
+    verdict = represent_tables(context("float8_e4m3:RTZ"), implementation_named("relu"), random_tables(float8_e4m3, 1))
+    assert verdict.verdict is None and verdict.every.verdict.name == "unknown"
+>>>>>>> family
