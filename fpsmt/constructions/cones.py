@@ -18,6 +18,7 @@ import hashlib
 from collections import OrderedDict
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -74,13 +75,18 @@ class _Lists:
 
 @dataclass(frozen=True)
 class Cone:
-    """A program, its inputs (layer, neuron) with layer −1 for the network's inputs, and a key of the program."""
+    """A program by its key, its inputs (layer, neuron) with layer −1 for the network's inputs, and a key of the program."""
 
-    program: Program
     inputs: list[tuple[int, int]]
-    key: Any
+    key: Any  #: of the program: starts, sources, weights, biases
     weight: float  #: the common weight of the first layer, 0 when it is not taken out
     bias: float  #: the common bias, which is taken out with the weight; 0 when they differ
+
+    @cached_property
+    def program(self) -> Program:
+        starts, sources, weights, bias = self.key
+        plain = np.zeros(len(bias), np.bool_)
+        return np.array(starts, np.int64), np.array(sources, np.int64), np.array(weights), np.array(bias), plain
 
 
 def cone_of(lists: list[_Lists], layer: int, neuron: int, known: Any = None, common: bool = False) -> Cone:
@@ -116,12 +122,8 @@ def cone_of(lists: list[_Lists], layer: int, neuron: int, known: Any = None, com
             taken = level == 0 and common_bias != 0.0 and starts[-1] > starts[-2]
             bias.append(0.0 if taken else here.bias[i])
             place[level, i] = len(inputs) + len(bias) - 1
-    program = (
-        np.array(starts, np.int64), np.array(sources, np.int64), np.array(weights, float), np.array(bias, float),
-        np.zeros(len(bias), np.bool_),
-    )  # fmt: skip
     key = (tuple(starts), tuple(sources), tuple(weights), tuple(bias))
-    return Cone(program, inputs, key, weight, common_bias)
+    return Cone(inputs, key, weight, common_bias)
 
 
 def _common(first: _Lists, rows: list[int]) -> tuple[float, float]:
@@ -206,10 +208,9 @@ class _Search:
         raise NotImplementedError
 
     def add(self, j: int, points: Any, low: Any, high: Any) -> None:
-        self.neuron.append(np.full(len(points), j))
+        for place, value in ((self.neuron, j), (self.low, low), (self.high, high)):
+            place.append(np.broadcast_to(value, len(points)) if len(points) > 1 else np.atleast_1d(value))
         self.point.append(points)
-        self.low.append(np.broadcast_to(low, len(points)))
-        self.high.append(np.broadcast_to(high, len(points)))
 
     def finite(self) -> bool:
         """All hidden neurons on the box of all inputs at once."""
@@ -244,18 +245,19 @@ class _Line(_Search):
             self.everything = from_ordinals(fmt, np.arange(-top, top + 1))
         self.found = np.empty((MOST_PLACES, 4))
         self.axis_key = _hash(self.axis)
-        self.seen: set[Any] = set()
+        self.mine: dict[Any, Any] = {}  # as _examined, with keys that are quicker to hash
 
     def visit(self, j: int) -> None:
         cone = cone_of(self.lists, self.top, j, common=self.everything is not None)
         axis = self.everything if cone.weight else self.axis
         if not cone.inputs:
             raise Unsupported(f"neuron {j} of the last hidden layer is a constant")
-        key = (*self.where, cone.key, b"" if cone.weight else self.axis_key)
-        if key not in self.seen:
-            self.seen.add(key)
+        here = (cone.key, cone.weight != 0.0)
+        if here not in self.mine:
+            key = (*self.where, cone.key, b"" if cone.weight else self.axis_key)
+            self.mine[here] = _examined(key, lambda: self.search(cone.program, axis))
             self.cones += 1
-        found = _examined(key, lambda: self.search(cone.program, axis))
+        found = self.mine[here]
         if not cone.weight:
             places = zip(found[:, 0].astype(int), found[:, 1].astype(int), found[:, 2], found[:, 3], strict=True)
         else:

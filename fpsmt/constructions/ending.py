@@ -71,55 +71,49 @@ def _products(shape: Shape, wanted: Carriers, choices: Sequence[float]) -> list[
             v = last_weights(shape, np.where(left, wanted, 0.0) / (2 if twice else 1), returned)
             good = left & ~np.isnan(v)
             weight[good], choice[good], halves[good] = v[good], c, twice
-    out: list[list[tuple[int, float]]] = []
-    for i, f in enumerate(wanted.tolist()):
-        if choice[i] >= 0:
-            out.append([(int(choice[i]), float(weight[i]))] * (1 + int(halves[i])))
-        else:
-            out.append(_split(shape, f, choices))
+    most = np.copysign(shape.largest, wanted) * np.sign(choices[0])
+    product = shape.mul(most, choices[0])
+    twice_most = np.isnan(weight) & np.isinf(wanted) & np.isinf(shape.add(product, product))
+    weight[twice_most], choice[twice_most], halves[twice_most] = most[twice_most], 0, True
+    counts = (1 + halves).tolist()
+    out = [[(c, w)] * n for c, w, n in zip(choice.tolist(), weight.tolist(), counts, strict=True)]
+    left = np.flatnonzero(np.isnan(weight))
+    for i, parts in zip(left.tolist(), _split(shape, wanted[left], choices), strict=True):
+        out[i] = parts
     return out
 
 
-def _split(shape: Shape, wanted: float, choices: Sequence[float]) -> list[tuple[int, float]]:
+def _split(shape: Shape, wanted: Carriers, choices: Sequence[float]) -> list[list[tuple[int, float]]]:
     """Products of one sign, all multiples of a unit u, with |wanted| or the first value beyond Ω as their exact sum.
 
     That is at most 2^precision · u, so that all partial sums but an infinite one are exact, in every order.
     """
     fmt = shape.format
-    if np.isinf(wanted):
-        most = float(np.copysign(shape.largest, wanted) * np.sign(choices[0]))
-        if np.isinf(shape.add(shape.mul(most, choices[0]), shape.mul(most, choices[0]))):
-            return [(0, most)] * 2
-    size = min(abs(wanted), shape.largest)
-    unit = float(np.ldexp(1.0, max(int(np.frexp(size)[1]) - 1, fmt.emin) - fmt.fraction_bits))
-    rest = size + (unit if np.isinf(wanted) else 0.0)
-    parts: list[tuple[int, float]] = []
-    while rest > 0.0 and len(parts) < MOST_PARTS:
-        part = rest if rest <= shape.largest else np.inf
+    size = np.minimum(np.abs(wanted), shape.largest)
+    unit = np.ldexp(1.0, np.maximum(np.frexp(size)[1] - 1, fmt.emin) - fmt.fraction_bits)
+    rest = size + np.where(np.isinf(wanted), unit, 0.0)
+    largest = max(float(shape.mul(shape.largest, abs(r))) for r in choices)
+    out: list[list[tuple[int, float]]] = [[] for _ in wanted]
+    for _ in range(MOST_PARTS):
+        part = np.minimum(rest, np.floor(largest / unit) * unit)
+        choice, weight = np.full(len(rest), -1), np.zeros(len(rest))
         for _ in range(MOST_PARTS):
-            found = [(c, v) for c, r in enumerate(choices) if np.isfinite(v := _weight(shape, part, r))]
-            if found:
-                break
-            part = (min(part, _largest(shape, choices) + unit) // unit - 1) * unit
-        if not found or part <= 0.0:
-            break
-        parts.append((found[0][0], float(np.copysign(1.0, wanted) * found[0][1])))
-        rest -= part
-    if rest > 0.0:
+            for c, r in enumerate(choices):
+                left = (choice < 0) & (part > 0)
+                if left.any():
+                    v = last_weights(shape, np.where(left, part, 0.0), r)
+                    good = left & ~np.isnan(v)
+                    choice[good], weight[good] = c, v[good]
+            part = np.where(choice < 0, np.maximum(part - unit, 0.0), part)
+        weight = np.copysign(1.0, wanted) * weight
+        for i in np.flatnonzero(choice >= 0).tolist():
+            out[i].append((int(choice[i]), float(weight[i])))
+        rest -= np.where(choice >= 0, part, 0.0)
+    if (rest > 0.0).any():
         shown = ", ".join(f"{r:g}" for r in choices[:4])
-        raise Unsupported(f"the value {wanted:g} is not the product of a weight with any of {shown}, …")
-    return parts
-
-
-def _largest(shape: Shape, choices: Sequence[float]) -> float:
-    return max(float(shape.mul(shape.largest, abs(r))) for r in choices)
-
-
-def _weight(shape: Shape, part: float, returned: float) -> float:
-    """v with v ⊗ returned = part, a number; NaN when there is none."""
-    if not part <= abs(returned) * shape.largest:
-        return float("nan")
-    return float(last_weights(shape, np.array([part]), returned)[0])
+        some = float(wanted[int(np.argmax(rest > 0.0))])
+        raise Unsupported(f"the value {some:g} is not the product of a weight with any of {shown}, …")
+    return out
 
 
 def returns(shape: Shape, inputs: Carriers, limit: int = 16) -> list[tuple[float, float]]:
