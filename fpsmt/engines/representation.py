@@ -19,7 +19,7 @@ from fpsmt.constructions.conjunction import conjunction
 from fpsmt.constructions.ending import Detectors, Shared, last_rows, network_layers, shared_detectors
 from fpsmt.constructions.shape import Shape
 from fpsmt.constructions.sparse import Layer, SparseNetwork
-from fpsmt.constructions.windows import identity_windows
+from fpsmt.constructions.windows import identity_windows, shifted_windows
 from fpsmt.engines.decide import decide
 from fpsmt.engines.engine import Options, engine
 from fpsmt.errors import Unsupported, UsageError
@@ -36,7 +36,8 @@ CONSTRUCTIONS: dict[str, Construction] = {
     "conjunction": conjunction,
     "centred": centred,
     "absorption": absorption,
-    "identity windows": identity_windows,
+    "windows": identity_windows,
+    "shifted windows": shifted_windows,
 }
 
 

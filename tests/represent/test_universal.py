@@ -3,11 +3,8 @@
 from __future__ import annotations
 
 import json
-<<<<<<< HEAD
 from fractions import Fraction
-=======
 from pathlib import Path
->>>>>>> family
 from typing import Any
 
 import numpy as np
@@ -24,23 +21,15 @@ from fpsmt.constructions.sparse import Layer, Rows, SparseNetwork
 from fpsmt.engines import Options, decide
 from fpsmt.engines.representation import CONSTRUCTIONS, represent_tables, share
 from fpsmt.errors import EvidenceError, UsageError
-<<<<<<< HEAD
-from fpsmt.floats import all_values, context, exactly, float8_e4m3
-=======
 from fpsmt.files.representations import random_tables, read_tables
-from fpsmt.floats import all_values, context, float8_e4m3, float32
->>>>>>> family
+from fpsmt.floats import all_values, context, exactly, float8_e4m3, float32
 from fpsmt.floats.compiled import parameters
 from fpsmt.floats.vector import to_floats, values
 from fpsmt.functions import implementation_named
 from fpsmt.kernel import Proved, Refuted, Unknown
 from fpsmt.kernel.rules.universal import made
-<<<<<<< HEAD
-from fpsmt.networks import Sum, execution
+from fpsmt.networks import Sum, execution, load_arrays, run_batch
 from fpsmt.networks.outcomes import reachable
-=======
-from fpsmt.networks import load_arrays, run_batch
->>>>>>> family
 from tests.represent.test_exhaustive import differs_somewhere, outputs
 
 RULE = "representation of every function"
@@ -274,22 +263,13 @@ def test_constructions_make_what_they_promise() -> None:
     """Detectors of some points only; two equal ones where asked; results that do not depend on the point."""
     points = LINE[::34, None]
     needed = np.abs(points[:, 0]) > 1
-<<<<<<< HEAD
-    for name, activation in (
-        ("conjunction", "gelu"), ("centred", "tanh"), ("identity windows", "identity"), ("absorption", "sin")
-    ):  # fmt: skip
-=======
     for name, activation in (("conjunction", "gelu"), ("centred", "tanh")):
->>>>>>> family
         found = CONSTRUCTIONS[name](Shape(CTX, implementation_named(activation)), points, needed)
         neurons = [found.make(i, 0, again) for i in np.flatnonzero(needed).tolist() for again in (False, True)]
         net = network(found.hidden(), rows_of([(0, 1.0)]), activation)
         hits = last_hidden(net, points)
         assert sorted(hits.neuron.tolist()) == sorted(neurons), name
-<<<<<<< HEAD
         assert (hits.low == found.returns[0][0]).all() and (hits.high == found.returns[0][0]).all()
-=======
-        assert (hits.low == found.returns[0]).all() and (hits.high == found.returns[0]).all()
 
 
 def test_tables_on_shared_detectors(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
@@ -337,4 +317,3 @@ def test_a_wrong_weight_among_many_tables_is_refuted() -> None:
 def test_a_context_without_the_values_of_a_table() -> None:
     verdict = represent_tables(context("float8_e4m3:RTZ"), implementation_named("relu"), random_tables(float8_e4m3, 1))
     assert verdict.verdict is None and verdict.every.verdict.name == "unknown"
->>>>>>> family
