@@ -8,13 +8,13 @@ The spacing of floats at B is G.  So P is B less what t ⊕ C is when it is roun
 in t ⊕ B cancel, which also makes all ties round the same way, downwards where B/G is even and upwards where it is odd.
 P ≠ Q only where a tie, an odd multiple of G/2, separates t ⊕ (C − 1) from t ⊕ C:
 
-* T even, from 4 to 2^p: G = 2^(p+1), ties downwards, C = 2^p + 2 − T.  At t = T the sums are 2^p + 2 and, by rounding to
-  even, 2^p.  The ties are 2^(p+1) apart, and the spacing of sums is at most 1 between −2^p and 2^p, so that no other t
+* T even, from 4 to 2^p: G = 2^(p+1), ties downwards, C = 2^p + 2 − T.  At t = T the sums are 2^p + 2 and, by rounding
+  to even, 2^p.  The ties are 2^(p+1) apart, and the spacing of sums is at most 1 between −2^p and 2^p, so that no other t
   of the spacing of T is found.
 * T even, from 2^p to 2^(p+1): G = 2^(p+2), ties upwards, C = 2^(p+1) − 1 − T: the same at twice the spacing.
 
-Where t has a larger spacing, C and C − 1 are rounded alike unless one of them is half that spacing, and then rounding to
-even leaves both sums on the same side of a tie, if C is not a power of two near 2^p.  Far away both are absorbed, and
+Where t has a larger spacing, C and C − 1 are rounded alike unless one of them is half that spacing, and then rounding
+to even leaves both sums on the same side of a tie, if C is not a power of two near 2^p.  Far away both are absorbed, and
 P = Q.  As |P| is at most about 2B, the difference can be scaled to 1 in the next layer.  Whether a window is right is
 not taken from here: it is computed for every t of the format.
 
