@@ -14,7 +14,7 @@ from fpsmt.constructions.ending import network_layers
 from fpsmt.constructions.shape import Shape
 from fpsmt.constructions.sparse import SparseNetwork
 from fpsmt.constructions.windows import shifted_windows
-from fpsmt.floats import Format, context, float8_e4m3, float8_e5m2, float16
+from fpsmt.floats import Format, bfloat16, context, float8_e4m3, float8_e5m2, float16
 from fpsmt.floats.vector import Carriers, values
 from fpsmt.functions import implementation_named
 
@@ -34,7 +34,8 @@ def _universal_cases() -> list[Case]:
     out += cases(quick=False, activation=["swish", "mish", "softplus", "erf", "sin"], fmt=[float8_e4m3], layers=[4])
     out += cases(quick=False, activation=[*RAMPS, *BOUNDED], fmt=[float8_e5m2], layers=[4])
     out += cases(quick=False, activation=["identity"], fmt=[float8_e4m3, float8_e5m2, float16], layers=[5])
-    return out + cases(quick=False, activation=[*RAMPS, *BOUNDED], fmt=[float16], layers=[4])
+    out += cases(quick=False, activation=[*RAMPS, *BOUNDED], fmt=[float16], layers=[4])
+    return out + cases(quick=False, activation=["relu", "sigmoid", "tanh"], fmt=[bfloat16], layers=[4])
 
 
 @spec("A-theorem-5", source="arXiv 2605.28704, Theorem 5 (every order at once)", cases=_universal_cases())
