@@ -75,7 +75,7 @@ class _Lists:
 
 @dataclass(frozen=True)
 class Cone:
-    """A program by its key, its inputs (layer, neuron) with layer −1 for the network's inputs, and a key of the program."""
+    """A program by its key, and its inputs (layer, neuron), with layer −1 for the network's inputs."""
 
     inputs: list[tuple[int, int]]
     key: Any  #: of the program: starts, sources, weights, biases
@@ -258,12 +258,8 @@ class _Line(_Search):
             self.mine[here] = _examined(key, lambda: self.search(cone.program, axis))
             self.cones += 1
         found = self.mine[here]
-        if not cone.weight:
-            places = zip(found[:, 0].astype(int), found[:, 1].astype(int), found[:, 2], found[:, 3], strict=True)
-        else:
-            places = self.reached(cone, found)
-        for a, b, low, high in places:
-            self.add(j, self.order[a : b + 1], low, high)
+        for a, b, low, high in self.reached(cone, found) if cone.weight else found.tolist():
+            self.add(j, self.order[int(a) : int(b) + 1], low, high)
 
     def search(self, program: Program, axis: Any) -> Any:
         count = nonzero(program, axis, self.f, self.k, self.found)
