@@ -71,6 +71,8 @@ def _prepare(shape: Shape, axis: Carriers, most: float) -> tuple[Carriers, Carri
             f"{shape.implementation.text} in {fmt}: no map sends {axis[int(np.argmin(size))]} alone to 0 "
             f"({int((size == 0).sum())} of {len(axis)} inputs are left)"
         )
+    enough = 8.0 * most * most / shape.largest * 2.0**fmt.precision / shape.largest  # larger δ change nothing
+    size = np.minimum(size, max(enough, shape.smallest))
     levels, level = np.unique(np.ldexp(1.0, np.frexp(size)[1] - 1), return_inverse=True)
     kinds: list[Kind] = []
     for bound in levels.tolist():

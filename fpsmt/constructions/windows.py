@@ -8,15 +8,15 @@ The spacing of floats at B is G.  So P is B less what t ⊕ C is when it is roun
 in t ⊕ B cancel, which also makes all ties round the same way, downwards where B/G is even and upwards where it is odd.
 P ≠ Q only where a tie, an odd multiple of G/2, separates t ⊕ (C − 1) from t ⊕ C:
 
-* T even, from 4 to 2^p: G = 2^(p+1), ties downwards, C = 2^p + 2 − T.  At t = T the sums are 2^p + 2 and, by rounding
-  to even, 2^p.  The ties are 2^(p+1) apart, and the spacing of sums is at most 1 between −2^p and 2^p, so that no other t
-  of the spacing of T is found.
+* T even, from 4 to 2^p (for u > ω: from 2^(p−1) + 4): G = 2^(p+1), ties downwards, C = 2^p + 2 − T.  At t = T the sums
+  are 2^p + 2 and, by rounding to even, 2^p.  Ties are 2^(p+1) apart, and sums up to 2^p in size have spacing 1 or less,
+  so that no other t of the spacing of T is found.
 * T even, from 2^p to 2^(p+1): G = 2^(p+2), ties upwards, C = 2^(p+1) − 1 − T: the same at twice the spacing.
 
 Where t has a larger spacing, C and C − 1 are rounded alike unless one of them is half that spacing, and then rounding
-to even leaves both sums on the same side of a tie, if C is not a power of two near 2^p.  Far away both are absorbed, and
-P = Q.  As |P| is at most about 2B, the difference can be scaled to 1 in the next layer.  Whether a window is right is
-not taken from here: it is computed for every t of the format.
+to even leaves both sums on the same side of a tie, unless C is 2^p or 2^(p−1).  Far away both are absorbed, and P = Q.
+As |P| is at most about 2B, the difference can be scaled to 1 in the next layer.  Whether a window is right is not taken
+from here: it is computed for every t of the format.
 
 Four layers: W is such that W⊗x = T·u only at x*.  There is none for 0, ω, 2ω and 3ω.  Five layers: the first is
 y = V⊗x ⊕ (τ − V⊗x*), which is τ only at x*, so that one window serves all inputs of one exponent.
@@ -57,8 +57,8 @@ def window(shape: Shape, target: int, unit: float) -> Window | None:
     small = target < 2**p
     tie = 2**p if small else 2 ** (p + 1)
     c = tie - target + (2 if small else -1)
-    b = 2 * tie * (3 * 2**p // 8 * 2 if small else 3 * 2**p // 4 | 1)
-    numbers = np.array([b, c, c - 1, 2 * tie, target]) * unit
+    centre = 2 * tie * (3 * 2**p // 8 * 2 if small else 3 * 2**p // 4 | 1)
+    numbers = np.array([centre, c, c - 1, 2 * tie, target]) * unit
     if c < 1 or numbers.max() > shape.largest or (round_array(shape.context, numbers) != numbers).any():
         return None
     with np.errstate(invalid="ignore"):
@@ -69,7 +69,7 @@ def window(shape: Shape, target: int, unit: float) -> Window | None:
     if not differ[at] or other[at] - one[at] != numbers[3]:
         return None
     differ[at] = False
-    b, c, below, gap, _ = numbers.tolist()
+    b, c, below, gap = numbers[:4].tolist()
     return Window(b, c, below, gap, float(np.abs(line[differ]).min(initial=np.inf)))
 
 
