@@ -1,0 +1,277 @@
+"""Detectors that need no shape of the activation, only its table: noisy implementations, elu, selu, tanh, sin, and others.
+
+For an input x* and a steep weight W let z = W⊗x ⊖ W⊗x*: exactly 0 at x*, at least t in size at the other inputs.  A
+*bump* is a function of z, or of the z of all coordinates, that is exactly 0 except at 0:
+
+* a *peak* P(z), whose value at 0 is small beside all others: a⊗I(z), or −a⊗I(z) ⊖ a⊗I(−z); of several coordinates, the
+  sum of these.  With one more layer, I(±S⊗I(z)) takes the place of I(±z);
+* h± = I(P ⊕ b±): away from 0 the peak absorbs b₊ and b₋ alike (or the activation returns the same), whatever the
+  activation is there; at 0 the two differ;
+* I(A⊗h₊ ⊖ A⊗h₋ ⊕ z₀) = I(z₀) = 0 where h₊ = h₋.
+
+All constants are found by trying, on every value of z between the least and the greatest size that occur.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import partial, reduce
+
+import numpy as np
+
+from fpsmt.constructions.ending import finish, returns
+from fpsmt.constructions.shape import Shape, remembered
+from fpsmt.constructions.sparse import Layer, Rows
+from fpsmt.errors import Unsupported
+from fpsmt.floats.vector import Carriers
+
+FEW = 257  #: values of P on which constants are tried first
+MOST_SUMS = 1 << 22  #: of the peaks of several coordinates
+MOST_ZEROS = 8  #: places where the activation is 0 that are tried
+
+
+@dataclass(frozen=True)
+class Peak:
+    """`even`: −a⊗I(z) ⊖ a⊗I(−z), else a⊗I(z), for the weight a of each coordinate; `inner`: S, 0 for no inner layer;
+    `centred`: what I returns at 0 is subtracted."""
+
+    even: bool
+    inner: float
+    weights: tuple[float, ...]
+    centred: bool
+
+
+@dataclass(frozen=True)
+class Bump:
+    """A peak, b₊ and b₋, z₀, and (A, what the bump returns at 0)."""
+
+    peak: Peak
+    plus: float
+    minus: float
+    zero: float
+    choices: list[tuple[float, float]]
+
+
+@dataclass(frozen=True)
+class Slopes:
+    """W for each value of a coordinate, the least |z| at another value, and the greatest |z|."""
+
+    w: Carriers
+    least: float
+    greatest: float
+
+
+def bumps(shape: Shape, points: Carriers, values: Carriers, maps: int = 4) -> tuple[Layer, ...]:
+    """The layers of a network with these values, of 4 or 5 affine maps; unsupported where no bump is found."""
+    if not shape.listed:
+        raise Unsupported(f"{shape.format} has too many values to compare sums at all of them")
+    columns = [np.unique(c) for c in points.T]
+    key = (shape.key(*columns), "bumps", maps)
+    slopes, bump = remembered(key, partial(_found, shape, columns, maps))
+    return _layers(shape, points, values, columns, slopes, bump)
+
+
+def deep_bumps(shape: Shape, points: Carriers, values: Carriers) -> tuple[Layer, ...]:
+    """Five affine maps."""
+    return bumps(shape, points, values, 5)
+
+
+def _found(shape: Shape, columns: list[Carriers], maps: int) -> tuple[list[Slopes], Bump]:
+    zeros = _zeros(shape)
+    if not zeros:
+        raise Unsupported(f"{shape.implementation.text} is never 0, which a detector must be")
+    first = None
+    for finite in (True, False):
+        slopes = [_slopes(shape, axis, finite) for axis in columns]
+        if any(s.least == 0.0 for s in slopes):
+            continue
+        for peak, at, others in _peaks(shape, slopes, maps):
+            bump = _bump(shape, peak, at, others, zeros)
+            if bump is not None:
+                first = first or (slopes, bump)
+                if any(abs(r) == 1.0 for _, r in bump.choices):  # every value is then a product
+                    return slopes, bump
+    if first is not None:
+        return first
+    raise Unsupported(f"{shape.implementation.text}: no bump of {maps} affine maps was found")
+
+
+def _zeros(shape: Shape) -> list[float]:
+    """Some z with I(z) = 0, the first ones of small size."""
+    if float(shape.apply(0.0)) == 0.0 == float(shape.apply(-0.0)):
+        return [0.0]
+    z = shape.line[(shape.outputs == 0.0) & np.isfinite(shape.line) & (shape.line != 0.0)]
+    return z[np.argsort(np.abs(z), kind="stable")][:MOST_ZEROS].tolist()
+
+
+def _slopes(shape: Shape, axis: Carriers, finite: bool) -> Slopes:
+    """The steepest weights with finite W⊗x*; with finite z at every value of the axis if `finite`."""
+    fmt = shape.format
+    w = shape.scale(axis, fmt.emax)
+    for _ in range(2 * fmt.emax if finite else 0):
+        centre = shape.mul(w, axis)
+        ends = [shape.add(shape.mul(w, end), -centre) for end in (axis[0], axis[-1])]
+        far = ~(np.isfinite(ends[0]) & np.isfinite(ends[1]))
+        if not far.any():
+            break
+        w = np.where(far, w / 2, w)
+    centre = shape.mul(w, axis)
+    least = [np.abs(shape.add(shape.mul(w[:-1], axis[1:]), -centre[:-1]))] if len(axis) > 1 else []
+    least += [np.abs(shape.add(shape.mul(w[1:], axis[:-1]), -centre[1:]))] if len(axis) > 1 else []
+    ends = [np.abs(shape.add(shape.mul(w, end), -centre)) for end in (axis[0], axis[-1])]
+    greatest = float(np.max(ends))
+    return Slopes(w, float(np.min(least)) if least else greatest, greatest)
+
+
+def _peaks(shape: Shape, slopes: list[Slopes], maps: int) -> Iterator[tuple[Peak, float, Carriers]]:
+    """Peaks with their values at 0 and at all other places; an empty range of z stands for a coordinate of one value."""
+    exponents = range(shape.format.emin, shape.format.emax + 1)
+    powers = np.ldexp(1.0, np.array(exponents)).tolist()
+    zs = [shape.line[(np.abs(shape.line) >= max(s.least, shape.smallest)) & (np.abs(shape.line) <= s.greatest)]
+          for s in slopes]  # fmt: skip
+    centre = float(shape.apply(0.0))
+    for inner in [0.0] if maps == 4 else powers[:: max(1, len(powers) // 16)][::-1]:
+        for centred in (False, True) if centre else (False,):
+            parts = [_parts(shape, z, inner, centred) for z in zs]
+            if any(np.isnan(side).any() for part in parts for side in part):
+                continue
+            for even in (False, True):
+                for a in powers:
+                    for ratio in (1.0,) if even or len(slopes) == 1 else (2.0, 4.0, 8.0):
+                        peak = Peak(even, inner, tuple(a * ratio**k for k in range(len(slopes))), centred)
+                        if peak.weights[-1] <= shape.largest:
+                            found = _values(shape, peak, parts)
+                            if found is not None:
+                                yield peak, *found
+
+
+def _parts(shape: Shape, z: Carriers, inner: float, centred: bool) -> tuple[Carriers, Carriers]:
+    """What the layer below the peak returns at 0 and at z, and at −z."""
+    z = np.concatenate([[0.0], z])
+    centre = shape.apply(0.0) if centred else None
+    here, there = shape.apply(z), shape.apply(-z)
+    if inner:
+        moved = shape.mul(inner, here)
+        if centre is not None:
+            moved = shape.add(moved, -shape.mul(inner, centre))
+        moved = np.where(np.isnan(moved), np.nan, moved)
+        if np.isnan(moved).any():
+            return moved, moved
+        here, there = shape.apply(moved), shape.apply(-moved)
+    return here, there
+
+
+def _values(shape: Shape, peak: Peak, parts: list[tuple[Carriers, Carriers]]) -> tuple[float, Carriers] | None:
+    """P at the target and elsewhere; None where the target does not stand out, or where P may be NaN."""
+    sums: list[Carriers] = []
+    centre = shape.apply(0.0)
+    with np.errstate(invalid="ignore"):
+        for (here, there), a in zip(parts, peak.weights, strict=True):
+            if peak.even:
+                p = shape.add(shape.mul(-a, here), shape.mul(-a, there))
+                if peak.centred:
+                    p = shape.add(p, shape.mul(2 * a, centre))
+            else:
+                p = shape.mul(a, here)
+                if peak.centred:
+                    p = shape.add(p, -shape.mul(a, centre))
+            if np.isnan(p).any() or (len(p) > 1 and np.abs(p[1:]).min() <= 4 * abs(p[0])):
+                return None
+            sums.append(p)
+        at = float(reduce(shape.add, [p[:1] for p in sums])[0])
+        each = [np.concatenate([p[:1], np.unique(p[1:])]) for p in sums]
+        if np.prod([len(p) for p in each]) > MOST_SUMS:
+            return None
+        total = each[0]
+        for p in each[1:]:
+            total = shape.add(total[:, None], p[None, :]).ravel()
+    others = np.unique(total[1:])  # the first is the target
+    return None if np.isnan(others).any() or not len(others) else (at, others)
+
+
+def _bump(shape: Shape, peak: Peak, at: float, others: Carriers, zeros: list[float]) -> Bump | None:
+    """Constants for a peak, tried first on the values of P that are least in size, and on some others."""
+    fmt = shape.format
+    some = others[np.argsort(np.abs(others), kind="stable")[: FEW // 2]]
+    some = np.concatenate([some, others[:: max(1, len(others) // FEW)]])
+    size = float(np.abs(others).min())
+    if size == np.inf or size == 0.0:
+        return None
+    top = int(np.frexp(size)[1]) - 1
+    for exponent in range(min(top + 1, fmt.emax), max(top - fmt.fraction_bits - 4, fmt.emin - fmt.fraction_bits), -1):
+        b = float(np.ldexp(1.0, exponent))
+        for plus, minus in ((b, -b), (b, 0.0), (-b, 0.0)):
+            ends = shape.apply(shape.add(at, [plus, minus]))
+            if not np.isfinite(ends).all() or ends[0] == ends[1]:
+                continue
+            if _same(shape, some, plus, minus) is None:
+                continue
+            reach = _same(shape, others, plus, minus)
+            if reach is None:
+                continue
+            for zero in zeros:
+                choices = _choices(shape, ends, max(reach, float(np.abs(ends).max())), zero)
+                if choices:
+                    return Bump(peak, plus, minus, zero, choices)
+    return None
+
+
+def _same(shape: Shape, p: Carriers, plus: float, minus: float) -> float | None:
+    """The greatest |h| where h₊ = h₋ are finite for all values of P, else None."""
+    one, other = shape.apply(shape.add(p, plus)), shape.apply(shape.add(p, minus))
+    if not (one == other).all() or not np.isfinite(one).all():
+        return None
+    return float(np.abs(one).max())
+
+
+def _choices(shape: Shape, ends: Carriers, reach: float, zero: float) -> list[tuple[float, float]]:
+    """(A, result) with A⊗h finite, results near 1 first."""
+    factors = shape.line[np.isfinite(shape.line) & (shape.line != 0.0)]
+    factors = factors[np.isfinite(shape.mul(factors, max(reach, 1.0)))]
+    back = shape.add(shape.add(shape.mul(factors, ends[0]), -shape.mul(factors, ends[1])), zero)
+    inputs, which = np.unique(back, return_index=True)
+    inputs, which = inputs[np.isfinite(inputs)], which[np.isfinite(inputs)]
+    factor = dict(zip(inputs.tolist(), factors[which].tolist(), strict=True))
+    return [(factor[z], r) for z, r in returns(shape, inputs)]
+
+
+def _layers(
+    shape: Shape, points: Carriers, values: Carriers, columns: list[Carriers], slopes: list[Slopes], bump: Bump
+) -> tuple[Layer, ...]:
+    first, inner, pair, top = Rows(), Rows(), Rows(), Rows()
+    peak = bump.peak
+    index = np.stack([np.searchsorted(a, c) for a, c in zip(columns, points.T, strict=True)], axis=1)
+
+    def terms(d: int, i: int) -> list[tuple[int, float]]:
+        """Of the peak of one coordinate."""
+        w, x, a = float(slopes[d].w[i]), columns[d][i], peak.weights[d]
+        b = -float(shape.mul(w, x)) + 0.0
+        feature = first.add([(d, w)], b)
+        constant = first.add([], 0.0) if peak.centred else -1
+        if peak.inner:
+            def moved(s: float) -> int:
+                return inner.add([(feature, s), *([(constant, -s)] if peak.centred else [])])
+
+            both = [moved(peak.inner), *([moved(-peak.inner)] if peak.even else [])]
+            constant = inner.add([], 0.0) if peak.centred else -1
+        else:
+            both = [feature, *([first.add([(d, -w)], -b)] if peak.even else [])]
+        found = [(u, -a if peak.even else a) for u in both]
+        return found + ([(constant, 2 * a if peak.even else -a)] if peak.centred else [])
+
+    known = [[terms(d, i) for i in range(len(axis))] for d, axis in enumerate(columns)]
+
+    def detector(point: int, choice: int, again: bool) -> int:
+        joint: dict[int, float] = {}
+        for d, i in enumerate(index[point].tolist()):
+            for u, a in known[d][i]:
+                joint[u] = joint.get(u, 0.0) + a
+        p = sorted(joint.items())
+        h = [pair.add(p, b) for b in (bump.plus, bump.minus)]
+        a = bump.choices[choice][0]
+        return top.add(sorted([(h[0], a), (h[1], -a)]), bump.zero, again)
+
+    last = finish(shape, values, [r for _, r in bump.choices], detector, len(points))
+    hidden = [first, inner, pair, top] if peak.inner else [first, pair, top]
+    return (*(rows.layer() for rows in hidden), last)
