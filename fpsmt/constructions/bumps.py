@@ -28,7 +28,11 @@ from fpsmt.floats.vector import Carriers
 
 FEW = 257  #: values of P on which constants are tried first
 MOST_SUMS = 1 << 22  #: of the peaks of several coordinates
+MOST_TERMS_TRIED = 5  #: of a peak, in every order
 MOST_ZEROS = 8  #: places where the activation is 0 that are tried
+
+
+Terms = list[Carriers]
 
 
 @dataclass(frozen=True)
@@ -86,8 +90,8 @@ def _found(shape: Shape, columns: list[Carriers], maps: int) -> tuple[list[Slope
         slopes = [_slopes(shape, axis, finite) for axis in columns]
         if any(s.least == 0.0 for s in slopes):
             continue
-        for peak, at, others in _peaks(shape, slopes, maps):
-            bump = _bump(shape, peak, at, others, zeros)
+        for peak, terms in _peaks(shape, slopes, maps):
+            bump = _bump(shape, peak, terms, zeros)
             if bump is not None:
                 first = first or (slopes, bump)
                 if any(abs(r) == 1.0 for _, r in bump.choices):  # every value is then a product
@@ -124,75 +128,101 @@ def _slopes(shape: Shape, axis: Carriers, finite: bool) -> Slopes:
     return Slopes(w, float(np.min(least)) if least else greatest, greatest)
 
 
-def _peaks(shape: Shape, slopes: list[Slopes], maps: int) -> Iterator[tuple[Peak, float, Carriers]]:
-    """Peaks with their values at 0 and at all other places; an empty range of z stands for a coordinate of one value."""
-    exponents = range(shape.format.emin, shape.format.emax + 1)
-    powers = np.ldexp(1.0, np.array(exponents)).tolist()
-    zs = [shape.line[(np.abs(shape.line) >= max(s.least, shape.smallest)) & (np.abs(shape.line) <= s.greatest)]
-          for s in slopes]  # fmt: skip
+def _peaks(shape: Shape, slopes: list[Slopes], maps: int) -> Iterator[tuple[Peak, list[Terms]]]:
+    """Peaks, with the values of their terms, by coordinate, at 0 and then at all other z."""
+    powers = np.ldexp(1.0, np.arange(shape.format.emin, shape.format.emax + 1)).tolist()
+    line = np.abs(shape.line)
+    zs = [shape.line[(line >= max(s.least, shape.smallest)) & (line <= s.greatest)] for s in slopes]
     centre = float(shape.apply(0.0))
     for inner in [0.0] if maps == 4 else powers[:: max(1, len(powers) // 16)][::-1]:
         for centred in (False, True) if centre else (False,):
-            parts = [_parts(shape, z, inner, centred) for z in zs]
-            if any(np.isnan(side).any() for part in parts for side in part):
-                continue
+            parts = [_parts(shape, np.concatenate([[0.0], z]), inner, centred) for z in zs]
             for even in (False, True):
                 for a in powers:
                     for ratio in (1.0,) if even or len(slopes) == 1 else (2.0, 4.0, 8.0):
                         peak = Peak(even, inner, tuple(a * ratio**k for k in range(len(slopes))), centred)
                         if peak.weights[-1] <= shape.largest:
-                            found = _values(shape, peak, parts)
-                            if found is not None:
-                                yield peak, *found
+                            yield peak, [_terms(shape, peak, *both, w) for both, w in zip(parts, peak.weights)]
 
 
 def _parts(shape: Shape, z: Carriers, inner: float, centred: bool) -> tuple[Carriers, Carriers]:
-    """What the layer below the peak returns at 0 and at z, and at −z."""
-    z = np.concatenate([[0.0], z])
-    centre = shape.apply(0.0) if centred else None
+    """What the layer below the peak returns at z and at −z."""
     here, there = shape.apply(z), shape.apply(-z)
     if inner:
         moved = shape.mul(inner, here)
-        if centre is not None:
-            moved = shape.add(moved, -shape.mul(inner, centre))
-        moved = np.where(np.isnan(moved), np.nan, moved)
-        if np.isnan(moved).any():
-            return moved, moved
+        if centred:
+            moved = shape.add(moved, -shape.mul(inner, here[0]))
         here, there = shape.apply(moved), shape.apply(-moved)
     return here, there
 
 
-def _values(shape: Shape, peak: Peak, parts: list[tuple[Carriers, Carriers]]) -> tuple[float, Carriers] | None:
-    """P at the target and elsewhere; None where the target does not stand out, or where P may be NaN."""
-    sums: list[Carriers] = []
-    centre = shape.apply(0.0)
+def _terms(shape: Shape, peak: Peak, here: Carriers, there: Carriers, a: float) -> Terms:
+    """The products that a peak adds for one coordinate."""
+    terms = [shape.mul(-a, here), shape.mul(-a, there)] if peak.even else [shape.mul(a, here)]
+    if peak.centred:
+        terms.append(np.full(len(here), float(shape.mul(2 * a if peak.even else -a, here[0]))))
+    return terms
+
+
+def _values(shape: Shape, terms: list[Terms]) -> tuple[float, Carriers] | None:
+    """P, summed coordinate by coordinate, at 0 and at other places; None where 0 does not stand out, or with NaN."""
     with np.errstate(invalid="ignore"):
-        for (here, there), a in zip(parts, peak.weights, strict=True):
-            if peak.even:
-                p = shape.add(shape.mul(-a, here), shape.mul(-a, there))
-                if peak.centred:
-                    p = shape.add(p, shape.mul(2 * a, centre))
-            else:
-                p = shape.mul(a, here)
-                if peak.centred:
-                    p = shape.add(p, -shape.mul(a, centre))
+        sums = [reduce(shape.add, part) for part in terms]
+        for p in sums:
             if np.isnan(p).any() or (len(p) > 1 and np.abs(p[1:]).min() <= 4 * abs(p[0])):
                 return None
-            sums.append(p)
-        at = float(reduce(shape.add, [p[:1] for p in sums])[0])
-        each = [np.concatenate([p[:1], np.unique(p[1:])]) for p in sums]
-        if np.prod([len(p) for p in each]) > MOST_SUMS:
+        total = _joined(sums)
+        if total is None:
             return None
-        total = each[0]
-        for p in each[1:]:
-            total = shape.add(total[:, None], p[None, :]).ravel()
-    others = np.unique(total[1:])  # the first is the target
+        others = np.unique(reduce(shape.add, total)[1:])
+    at = float(reduce(shape.add, [p[:1] for p in sums])[0])
     return None if np.isnan(others).any() or not len(others) else (at, others)
 
 
-def _bump(shape: Shape, peak: Peak, at: float, others: Carriers, zeros: list[float]) -> Bump | None:
+def _joined(parts: list[Carriers]) -> list[Carriers] | None:
+    """All combinations of one value of each part, the first values together first; None when there are too many."""
+    each = [np.concatenate([p[:1], np.unique(p[1:])]) for p in parts]
+    if np.prod([float(len(p)) for p in each]) > MOST_SUMS:
+        return None
+    return [g.ravel() for g in np.meshgrid(*each, indexing="ij")]
+
+
+def _every_order(shape: Shape, terms: list[Terms], bump: Bump) -> bool:
+    """h₊ and h₋ do not depend on the order of the terms, and are equal but at the target."""
+    single = [p for part in terms for p in part]
+    if len(single) <= 2:
+        return True
+    rows = [np.unique(np.stack([p[1:] for p in part]), axis=1) for part in terms]
+    rows = [np.concatenate([np.stack([p[:1] for p in part]), r], axis=1) for part, r in zip(terms, rows)]
+    index = _joined([np.arange(r.shape[1], dtype=float) for r in rows])
+    if index is None or len(single) > MOST_TERMS_TRIED or len(index[0]) > MOST_SUMS // 8:
+        return False
+    joint = [p for r, i in zip(rows, index) for p in r[:, i.astype(np.int64)]]
+    results: dict[int, list[Carriers]] = {1 << t: [p] for t, p in enumerate(joint)}
+    for whole in range(1, 1 << len(joint)):
+        if whole not in results:
+            splits = [p for p in range(1, whole) if p & whole == p and p < whole ^ p]
+            with np.errstate(invalid="ignore"):
+                results[whole] = [
+                    shape.add(x, y) for p in splits for x in results[p] for y in results[whole ^ p]
+                ]  # fmt: skip
+    first = None
+    for p in results[(1 << len(joint)) - 1]:
+        one, other = shape.apply(shape.add(p, bump.plus)), shape.apply(shape.add(p, bump.minus))
+        if not (one[1:] == other[1:]).all():
+            return False
+        if first is not None and not ((one == first).all() and other[0] == last):
+            return False
+        first, last = one, other[0]
+    return True
+
+
+def _bump(shape: Shape, peak: Peak, terms: list[Terms], zeros: list[float]) -> Bump | None:
     """Constants for a peak, tried first on the values of P that are least in size, and on some others."""
-    fmt = shape.format
+    fmt, found = shape.format, _values(shape, terms)
+    if found is None:
+        return None
+    at, others = found
     some = others[np.argsort(np.abs(others), kind="stable")[: FEW // 2]]
     some = np.concatenate([some, others[:: max(1, len(others) // FEW)]])
     size = float(np.abs(others).min())
@@ -213,7 +243,10 @@ def _bump(shape: Shape, peak: Peak, at: float, others: Carriers, zeros: list[flo
             for zero in zeros:
                 choices = _choices(shape, ends, max(reach, float(np.abs(ends).max())), zero)
                 if choices:
-                    return Bump(peak, plus, minus, zero, choices)
+                    bump = Bump(peak, plus, minus, zero, choices)
+                    if _every_order(shape, terms, bump):
+                        return bump
+                    break
     return None
 
 
