@@ -26,7 +26,7 @@ from fpsmt.constructions.sparse import Layer, Rows
 from fpsmt.errors import Unsupported
 from fpsmt.floats.vector import Carriers
 
-FEW = 257  #: values of P on which constants are tried first
+FEW = 40  #: values of z on which constants are tried first, small ones and others
 MOST_SUMS = 1 << 22  #: of the peaks of several coordinates
 MOST_TERMS_TRIED = 5  #: of a peak, in every order
 MOST_ZEROS = 8  #: places where the activation is 0 that are tried
@@ -85,20 +85,39 @@ def _found(shape: Shape, columns: list[Carriers], maps: int) -> tuple[list[Slope
     zeros = _zeros(shape)
     if not zeros:
         raise Unsupported(f"{shape.implementation.text} is never 0, which a detector must be")
-    first = None
+    usable = None
     for finite in (True, False):
         slopes = [_slopes(shape, axis, finite) for axis in columns]
         if any(s.least == 0.0 for s in slopes):
             continue
-        for peak, terms in _peaks(shape, slopes, maps):
-            bump = _bump(shape, peak, terms, zeros)
-            if bump is not None:
-                first = first or (slopes, bump)
-                if any(abs(r) == 1.0 for _, r in bump.choices):  # every value is then a product
-                    return slopes, bump
-    if first is not None:
-        return first
+        whole = [_places(shape, s) for s in slopes]
+        some = [_some(z) for z in whole]
+        for peak in _peaks(shape, len(slopes), maps):
+            guess = _bump(shape, peak, _values(shape, _terms(shape, peak, some)), zeros)
+            if guess is None:
+                continue
+            terms = _terms(shape, peak, whole)
+            bump = _bump(shape, peak, _values(shape, terms), zeros)
+            if bump is None or not _every_order(shape, terms, bump):
+                continue
+            usable = usable or (slopes, bump)
+            if any(abs(r) == 1.0 for _, r in bump.choices):  # every value is then a product
+                return slopes, bump
+    if usable is not None:
+        return usable
     raise Unsupported(f"{shape.implementation.text}: no bump of {maps} affine maps was found")
+
+
+def _places(shape: Shape, s: Slopes) -> Carriers:
+    """0, then the other values that z may take."""
+    size = np.abs(shape.line)
+    return np.concatenate([[0.0], shape.line[(size >= max(s.least, shape.smallest)) & (size <= s.greatest)]])
+
+
+def _some(z: Carriers) -> Carriers:
+    """0, some of the smallest, and some others."""
+    order = 1 + np.argsort(np.abs(z[1:]), kind="stable")
+    return z[np.concatenate([[0], order[:FEW], order[FEW :: max(1, len(order) // FEW)], order[-2:]])]
 
 
 def _zeros(shape: Shape) -> list[float]:
@@ -128,40 +147,33 @@ def _slopes(shape: Shape, axis: Carriers, finite: bool) -> Slopes:
     return Slopes(w, float(np.min(least)) if least else greatest, greatest)
 
 
-def _peaks(shape: Shape, slopes: list[Slopes], maps: int) -> Iterator[tuple[Peak, list[Terms]]]:
-    """Peaks, with the values of their terms, by coordinate, at 0 and then at all other z."""
+def _peaks(shape: Shape, coordinates: int, maps: int) -> Iterator[Peak]:
     powers = np.ldexp(1.0, np.arange(shape.format.emin, shape.format.emax + 1)).tolist()
-    line = np.abs(shape.line)
-    zs = [shape.line[(line >= max(s.least, shape.smallest)) & (line <= s.greatest)] for s in slopes]
-    centre = float(shape.apply(0.0))
     for inner in [0.0] if maps == 4 else powers[:: max(1, len(powers) // 16)][::-1]:
-        for centred in (False, True) if centre else (False,):
-            parts = [_parts(shape, np.concatenate([[0.0], z]), inner, centred) for z in zs]
+        for centred in (False, True) if float(shape.apply(0.0)) else (False,):
             for even in (False, True):
                 for a in powers:
-                    for ratio in (1.0,) if even or len(slopes) == 1 else (2.0, 4.0, 8.0):
-                        peak = Peak(even, inner, tuple(a * ratio**k for k in range(len(slopes))), centred)
-                        if peak.weights[-1] <= shape.largest:
-                            yield peak, [_terms(shape, peak, *both, w) for both, w in zip(parts, peak.weights)]
+                    for ratio in (1.0,) if even or coordinates == 1 else (2.0, 4.0, 8.0):
+                        if a * ratio ** (coordinates - 1) <= shape.largest:
+                            yield Peak(even, inner, tuple(a * ratio**k for k in range(coordinates)), centred)
 
 
-def _parts(shape: Shape, z: Carriers, inner: float, centred: bool) -> tuple[Carriers, Carriers]:
-    """What the layer below the peak returns at z and at −z."""
-    here, there = shape.apply(z), shape.apply(-z)
-    if inner:
-        moved = shape.mul(inner, here)
-        if centred:
-            moved = shape.add(moved, -shape.mul(inner, here[0]))
-        here, there = shape.apply(moved), shape.apply(-moved)
-    return here, there
-
-
-def _terms(shape: Shape, peak: Peak, here: Carriers, there: Carriers, a: float) -> Terms:
-    """The products that a peak adds for one coordinate."""
-    terms = [shape.mul(-a, here), shape.mul(-a, there)] if peak.even else [shape.mul(a, here)]
-    if peak.centred:
-        terms.append(np.full(len(here), float(shape.mul(2 * a if peak.even else -a, here[0]))))
-    return terms
+def _terms(shape: Shape, peak: Peak, zs: list[Carriers]) -> list[Terms]:
+    """The products that a peak adds for each coordinate, at its places z."""
+    out = []
+    with np.errstate(invalid="ignore"):
+        for z, a in zip(zs, peak.weights, strict=True):
+            here, there = shape.apply(z), shape.apply(-z)
+            if peak.inner:
+                moved = shape.mul(peak.inner, here)
+                if peak.centred:
+                    moved = shape.add(moved, -shape.mul(peak.inner, here[0]))
+                here, there = shape.apply(moved), shape.apply(-moved)
+            terms = [shape.mul(-a, here), shape.mul(-a, there)] if peak.even else [shape.mul(a, here)]
+            if peak.centred:
+                terms.append(np.full(len(here), float(shape.mul(2 * a if peak.even else -a, here[0]))))
+            out.append(terms)
+    return out
 
 
 def _values(shape: Shape, terms: list[Terms]) -> tuple[float, Carriers] | None:
@@ -217,14 +229,12 @@ def _every_order(shape: Shape, terms: list[Terms], bump: Bump) -> bool:
     return True
 
 
-def _bump(shape: Shape, peak: Peak, terms: list[Terms], zeros: list[float]) -> Bump | None:
-    """Constants for a peak, tried first on the values of P that are least in size, and on some others."""
-    fmt, found = shape.format, _values(shape, terms)
+def _bump(shape: Shape, peak: Peak, found: tuple[float, Carriers] | None, zeros: list[float]) -> Bump | None:
+    """Constants for a peak that is `at` at 0 and takes the values `others` elsewhere."""
+    fmt = shape.format
     if found is None:
         return None
     at, others = found
-    some = others[np.argsort(np.abs(others), kind="stable")[: FEW // 2]]
-    some = np.concatenate([some, others[:: max(1, len(others) // FEW)]])
     size = float(np.abs(others).min())
     if size == np.inf or size == 0.0:
         return None
@@ -235,18 +245,13 @@ def _bump(shape: Shape, peak: Peak, terms: list[Terms], zeros: list[float]) -> B
             ends = shape.apply(shape.add(at, [plus, minus]))
             if not np.isfinite(ends).all() or ends[0] == ends[1]:
                 continue
-            if _same(shape, some, plus, minus) is None:
-                continue
             reach = _same(shape, others, plus, minus)
             if reach is None:
                 continue
             for zero in zeros:
                 choices = _choices(shape, ends, max(reach, float(np.abs(ends).max())), zero)
                 if choices:
-                    bump = Bump(peak, plus, minus, zero, choices)
-                    if _every_order(shape, terms, bump):
-                        return bump
-                    break
+                    return Bump(peak, plus, minus, zero, choices)
     return None
 
 
