@@ -16,6 +16,7 @@ import hashlib
 from collections import OrderedDict
 from collections.abc import Callable
 from dataclasses import dataclass
+from itertools import product
 from typing import Any
 
 import numpy as np
@@ -265,6 +266,33 @@ class _Line(_Search):
         return here if w > 0 else len(axis) - 1 - here[::-1]
 
 
+@dataclass(frozen=True)
+class States:
+    """What the sources of one coordinate return: `values` of shape (states, 2 × sources), low and high in turn.
+
+    `index` numbers the lists of sources, and at[i, v] is the state of list i at value v of the coordinate.
+    """
+
+    index: dict[Any, int]
+    values: Carriers
+    at: NDArray[np.int64]
+
+    def places(self, states: Any) -> dict[int, dict[int, list[int]]]:
+        """For each list of sources, the values of the coordinate with these states, by state."""
+        out: dict[int, dict[int, list[int]]] = {}
+        lists, values = np.nonzero(np.isin(self.at, np.unique(states)))
+        for i, v, s in zip(lists.tolist(), values.tolist(), self.at[lists, values].tolist(), strict=True):
+            out.setdefault(i, {}).setdefault(s, []).append(v)
+        return out
+
+
+def states_of(index: dict[Any, int], rows: Carriers) -> States:
+    """From rows of shape (lists, 2 × sources, values)."""
+    flat = np.ascontiguousarray(rows.transpose(0, 2, 1)).reshape(-1, rows.shape[1]) + 0.0
+    values, at = np.unique(flat, axis=0, return_inverse=True)
+    return States(index, values, at.reshape(rows.shape[0], rows.shape[2]))
+
+
 class _Grid(_Search):
     """Several inputs."""
 
@@ -284,7 +312,6 @@ class _Grid(_Search):
         self.kept = 0
         self.places = np.empty((MOST_PLACES, len(self.counts)), np.int64)
         self.ends = np.empty((MOST_PLACES, 2))
-        self.seen: set[Any] = set()
 
     def dependencies(self) -> list[Any]:
         """For each hidden neuron the one coordinate that it depends on; −1 for none, −2 for several."""
@@ -301,30 +328,88 @@ class _Grid(_Search):
             out.append(below)
         return out
 
-    def visit(self, j: int) -> None:
-        if self.coordinate[self.top][j] == -1:
-            raise Unsupported(f"neuron {j} of the last hidden layer is a constant")
-        cone = cone_of(self.lists, self.top, j, lambda level, i: level < self.top and self.coordinate[level][i] >= 0)
-        rows = [self.row(level, i) for level, i in cone.inputs]
-        key = (*self.where, cone.key, tuple(r[4] for r in rows), tuple(self.counts.tolist()))
-        if key not in self.seen:
-            self.seen.add(key)
-            self.cones += 1
-        places, ends = _examined(key, lambda: self.search(cone.program, rows))
-        keys = places @ self.strides
-        at = np.searchsorted(self.keys, keys)
-        at[at == len(self.keys)] = 0
-        listed = self.keys[at] == keys  # the grid may have more points than the table
-        self.add(j, self.by_key[at[listed]], ends[listed, 0], ends[listed, 1])
+    def run(self) -> Hits:
+        """Neurons that are one program of neurons of one coordinate are examined together."""
+        size = self.network.layers[-2].size
+        groups: dict[Any, tuple[Cone, list[int], list[list[Any]]]] = {}
+        for j in range(size):
+            if self.coordinate[self.top][j] == -1:
+                raise Unsupported(f"neuron {j} of the last hidden layer is a constant")
+            cone = cone_of(
+                self.lists, self.top, j, lambda level, i: level < self.top and self.coordinate[level][i] >= 0
+            )
+            owner = [i if level < 0 else int(self.coordinate[level][i]) for level, i in cone.inputs]
+            parts = [tuple(s for s, k in zip(cone.inputs, owner) if k == here) for here in range(len(self.counts))]
+            _, neurons, sources = groups.setdefault((cone.key, tuple(owner)), (cone, [], []))
+            neurons.append(j)
+            sources.append(parts)
+            if j % 512 == 0:
+                self.report(f"neuron {j} of {size}")
+        self.cones = len(groups)
+        for (_, owner), (cone, neurons, sources) in groups.items():
+            self.group(cone, owner, neurons, sources)
+        return super().run()
 
-    def search(self, program: Program, rows: list[Any]) -> Any:
+    def visit(self, j: int) -> None:
+        """Everything is done in `run`."""
+
+    def group(self, cone: Cone, owner: tuple[int, ...], neurons: list[int], sources: list[list[Any]]) -> None:
+        """Adds the hits of neurons that are the same program of sources[n][k], neurons of coordinate k.
+
+        A *state* of coordinate k is what its sources may return at one of its values.  The program is examined once for
+        all combinations of states that occur; a neuron is not zero where its states are such a combination.
+        """
+        tables: list[States] = []
+        for k, n in enumerate(self.counts.tolist()):
+            different = list(dict.fromkeys(parts[k] for parts in sources))
+            rows = [np.stack([self.row(*s)[side][:n] for s in part for side in (1, 2)] or [np.zeros(n)]) for part in different]
+            tables.append(states_of({part: i for i, part in enumerate(different)}, np.stack(rows)))
+        key = (*self.where, cone.key, owner, *(_hash(t.values) for t in tables))
+        found = _examined(key, lambda: self.combinations(cone.program, owner, tables))
+        by_first: dict[int, list[int]] = {}
+        for h, state in enumerate(found[0][:, 0].tolist()):
+            by_first.setdefault(state, []).append(h)
+        places, ends = found[0].tolist(), found[1]
+        where = [t.places(found[0][:, k]) for k, t in enumerate(tables)]
+        neuron, keys, which = [], [], []
+        for j, parts in zip(neurons, sources, strict=True):
+            mine = [w.get(t.index[part], {}) for w, t, part in zip(where, tables, parts, strict=True)]
+            for state in mine[0]:
+                for h in by_first[state]:
+                    at = [here.get(s) for here, s in zip(mine, places[h], strict=True)]
+                    if None in at:
+                        continue
+                    for point in product(*at):
+                        neuron.append(j)
+                        keys.append(sum(i * s for i, s in zip(point, self.strides.tolist(), strict=True)))
+                        which.append(h)
+            if len(keys) > MOST_PLACES << 4:
+                raise Unsupported("the neurons of the last hidden layer are not zero at too many places")
+        if keys:
+            at = np.searchsorted(self.keys, keys)
+            at[at == len(self.keys)] = 0
+            listed = np.flatnonzero(self.keys[at] == keys)  # the grid may have more points than the table
+            chosen = np.array(which)[listed]
+            self.neuron.append(np.array(neuron)[listed])
+            self.point.append(self.by_key[at[listed]])
+            self.low.append(ends[chosen, 0])
+            self.high.append(ends[chosen, 1])
+
+    def combinations(self, program: Program, owner: tuple[int, ...], tables: list[States]) -> Any:
+        """The combinations of states at which a program is not zero, and its least and largest value there."""
+        counts = np.array([len(t.values) for t in tables])
+        low, high = np.zeros((len(owner), counts.max())), np.zeros((len(owner), counts.max()))
+        taken = [0] * len(tables)
+        for s, k in enumerate(owner):
+            low[s, : counts[k]] = tables[k].values[:, 2 * taken[k]]
+            high[s, : counts[k]] = tables[k].values[:, 2 * taken[k] + 1]
+            taken[k] += 1
+        whole = np.array([(low[s, : counts[k]].min(), high[s, : counts[k]].max()) for s, k in enumerate(owner)])
         count = nonzero_on_boxes(
-            program, np.array([r[0] for r in rows]), np.array([r[1] for r in rows]), np.array([r[2] for r in rows]),
-            np.array([r[3][0] for r in rows]), np.array([r[3][1] for r in rows]), self.counts, self.f, self.k,
-            self.places, self.ends,
+            program, np.array(owner), low, high, whole[:, 0], whole[:, 1], counts, self.f, self.k, self.places, self.ends
         )  # fmt: skip
         if count < 0:
-            raise Unsupported(f"a neuron of the last hidden layer is not zero in more than {MOST_PLACES} places")
+            raise Unsupported(f"neurons of the last hidden layer are not zero in more than {MOST_PLACES} places")
         return self.places[:count].copy(), self.ends[:count].copy()
 
     def row(self, level: int, i: int) -> Any:
