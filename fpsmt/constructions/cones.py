@@ -39,12 +39,13 @@ from fpsmt.constructions.sparse import Layer, SparseNetwork
 from fpsmt.errors import Unsupported
 from fpsmt.floats import Overflow
 from fpsmt.floats.compiled import parameters
-from fpsmt.floats.vector import Carriers, from_ordinals
+from fpsmt.floats.vector import Carriers, arithmetic, from_ordinals
 
 Report = Callable[[str], None]
 Program = tuple[Any, Any, Any, Any, Any]
 MOST_PLACES = 1 << 20  #: at which one neuron may be different from zero
 MOST_ROWS = 1 << 26  #: values of neurons of one coordinate that are kept
+MOST_STATES = 1 << 22  #: of one coordinate that are kept at a time
 MOST_KEPT = 1 << 18  #: examined cones that are remembered
 
 
@@ -75,10 +76,17 @@ class _Lists:
 class Cone:
     """A program, its inputs (layer, neuron) with layer −1 for the network's inputs, and a key of the program."""
 
-    program: Program
     inputs: list[tuple[int, int]]
-    key: Any
-    weight: float  #: the common weight of the first layer, 0 when it is not taken out
+    key: Any  #: the program as tuples
+    weight: float = 0.0  #: the common weight of the first layer, 0 when it is not taken out
+
+    @property
+    def program(self) -> Program:
+        starts, sources, weights, bias = self.key
+        return (
+            np.array(starts, np.int64), np.array(sources, np.int64), np.array(weights, float), np.array(bias, float),
+            np.zeros(len(bias), np.bool_),
+        )  # fmt: skip
 
 
 def cone_of(lists: list[_Lists], layer: int, neuron: int, known: Any = None, common: bool = False) -> Cone:
@@ -113,11 +121,7 @@ def cone_of(lists: list[_Lists], layer: int, neuron: int, known: Any = None, com
             starts.append(len(sources))
             bias.append(here.bias[i])
             place[level, i] = len(inputs) + len(bias) - 1
-    program = (
-        np.array(starts, np.int64), np.array(sources, np.int64), np.array(weights, float), np.array(bias, float),
-        np.zeros(len(bias), np.bool_),
-    )  # fmt: skip
-    return Cone(program, inputs, (tuple(starts), tuple(sources), tuple(weights), tuple(bias)), weight)
+    return Cone(inputs, (tuple(starts), tuple(sources), tuple(weights), tuple(bias)), weight)
 
 
 def _common_weight(first: _Lists, rows: list[int]) -> float:
@@ -310,6 +314,8 @@ class _Grid(_Search):
         self.coordinate = self.dependencies()
         self.rows: dict[tuple[int, int], Any] = {}
         self.kept = 0
+        self.known: dict[tuple[int, int, float], Any] = {}
+        self.vector = arithmetic(self.network.context)
         self.places = np.empty((MOST_PLACES, len(self.counts)), np.int64)
         self.ends = np.empty((MOST_PLACES, 2))
 
@@ -329,26 +335,60 @@ class _Grid(_Search):
         return out
 
     def run(self) -> Hits:
-        """Neurons that are one program of neurons of one coordinate are examined together."""
+        """Neurons that are one program of products of neurons of one coordinate are examined together."""
         size = self.network.layers[-2].size
-        groups: dict[Any, tuple[Cone, list[int], list[list[Any]]]] = {}
+        groups: dict[Any, tuple[list[int], list[Any]]] = {}
+        counts = range(len(self.counts))
         for j in range(size):
             if self.coordinate[self.top][j] == -1:
                 raise Unsupported(f"neuron {j} of the last hidden layer is a constant")
             cone = cone_of(
                 self.lists, self.top, j, lambda level, i: level < self.top and self.coordinate[level][i] >= 0
             )
-            owner = [i if level < 0 else int(self.coordinate[level][i]) for level, i in cone.inputs]
-            parts = [tuple(s for s, k in zip(cone.inputs, owner) if k == here) for here in range(len(self.counts))]
-            _, neurons, sources = groups.setdefault((cone.key, tuple(owner)), (cone, [], []))
+            key, sources = self.products(cone)
+            owner = tuple(i if level < 0 else int(self.coordinate[level][i]) for level, i, _ in sources)
+            parts = tuple(tuple(s for s, k in zip(sources, owner, strict=True) if k == here) for here in counts)
+            neurons, all_parts = groups.setdefault((key, owner), ([], []))
             neurons.append(j)
-            sources.append(parts)
+            all_parts.append(parts)
             if j % 512 == 0:
                 self.report(f"neuron {j} of {size}")
         self.cones = len(groups)
-        for (_, owner), (cone, neurons, sources) in groups.items():
-            self.group(cone, owner, neurons, sources)
+        for (key, owner), (neurons, all_parts) in groups.items():
+            step = max(1, MOST_STATES // int(self.counts.max()))  # so many neurons have at most MOST_STATES states
+            if max(len({parts[k] for parts in all_parts}) for k in counts) <= step:
+                step = len(neurons)
+            for start in range(0, len(neurons), step):
+                part = slice(start, start + step)
+                self.group(Cone([], key), owner, neurons[part], all_parts[part])
         return super().run()
+
+    def products(self, cone: Cone) -> tuple[Any, list[tuple[int, int, float]]]:
+        """The program of a cone whose inputs are products weight ⊗ neuron, and these; weights that may give NaN stay."""
+        starts, sources, weights, bias = cone.key
+        q, found = len(cone.inputs), {}
+        new, left = [], []
+        for s, w in zip(sources, weights, strict=True):
+            if s < q:
+                taken = self.product(*cone.inputs[s], w) is not None
+                new.append(found.setdefault((*cone.inputs[s], w if taken else 1.0), len(found)))
+                left.append(1.0 if taken else w)
+            else:
+                new.append(s)
+                left.append(w)
+        moved = len(found) - q
+        new = [n if s < q else n + moved for s, n in zip(sources, new, strict=True)]
+        return (starts, tuple(new), tuple(left), bias), list(found)
+
+    def product(self, level: int, i: int, w: float) -> Any:
+        """Lows and highs of w ⊗ a neuron of one coordinate at its values; None where it may be NaN."""
+        if (level, i, w) not in self.known:
+            k, low, high, _, _ = self.row(level, i)
+            n = int(self.counts[k])
+            ends = [self.vector.mul(w, side[:n]) for side in ((low, high) if w > 0 else (high, low))]
+            bad = w == 0.0 or any(np.isnan(end).any() for end in ends)
+            self.known[level, i, w] = None if bad else ends
+        return self.known[level, i, w]
 
     def visit(self, j: int) -> None:
         """Everything is done in `run`."""
@@ -362,7 +402,7 @@ class _Grid(_Search):
         tables: list[States] = []
         for k, n in enumerate(self.counts.tolist()):
             different = list(dict.fromkeys(parts[k] for parts in sources))
-            rows = [np.stack([self.row(*s)[side][:n] for s in part for side in (1, 2)] or [np.zeros(n)]) for part in different]
+            rows = [np.stack([end for s in part for end in self.product(*s)] or [np.zeros(n)]) for part in different]
             tables.append(states_of({part: i for i, part in enumerate(different)}, np.stack(rows)))
         key = (*self.where, cone.key, owner, *(_hash(t.values) for t in tables))
         found = _examined(key, lambda: self.combinations(cone.program, owner, tables))
