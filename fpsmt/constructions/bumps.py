@@ -82,7 +82,7 @@ def deep_bumps(shape: Shape, points: Carriers, values: Carriers) -> tuple[Layer,
 
 
 def _found(shape: Shape, columns: list[Carriers], maps: int) -> tuple[list[Slopes], Bump]:
-    zeros = _zeros(shape)
+    zeros = zeros_of(shape)
     if not zeros:
         raise Unsupported(f"{shape.implementation.text} is never 0, which a detector must be")
     usable = None
@@ -120,7 +120,7 @@ def _some(z: Carriers) -> Carriers:
     return z[np.concatenate([[0], order[:FEW], order[FEW :: max(1, len(order) // FEW)], order[-2:]])]
 
 
-def _zeros(shape: Shape) -> list[float]:
+def zeros_of(shape: Shape) -> list[float]:
     """Some z with I(z) = 0, the first ones of small size."""
     if float(shape.apply(0.0)) == 0.0 == float(shape.apply(-0.0)):
         return [0.0]
@@ -249,7 +249,7 @@ def _bump(shape: Shape, peak: Peak, found: tuple[float, Carriers] | None, zeros:
             if reach is None:
                 continue
             for zero in zeros:
-                choices = _choices(shape, ends, max(reach, float(np.abs(ends).max())), zero)
+                choices = factors_and_results(shape, ends, max(reach, float(np.abs(ends).max())), zero)
                 if choices:
                     return Bump(peak, plus, minus, zero, choices)
     return None
@@ -263,7 +263,7 @@ def _same(shape: Shape, p: Carriers, plus: float, minus: float) -> float | None:
     return float(np.abs(one).max())
 
 
-def _choices(shape: Shape, ends: Carriers, reach: float, zero: float) -> list[tuple[float, float]]:
+def factors_and_results(shape: Shape, ends: Carriers, reach: float, zero: float) -> list[tuple[float, float]]:
     """(A, result) with A⊗h finite, results near 1 first."""
     factors = shape.line[np.isfinite(shape.line) & (shape.line != 0.0)]
     factors = factors[np.isfinite(shape.mul(factors, max(reach, 1.0)))]

@@ -225,9 +225,9 @@ def _identity(shape: Shape, axis: Carriers, values: Carriers, cancelling: bool) 
     fmt = shape.format
     windows = Windows(shape, cancelling, float(np.abs(axis).max()))
     needed = axis != 0 if cancelling else np.ones(len(axis), bool)
+    pairs = ((w, b) for w, b in _pairs(shape, [0.0]) if b == 0.0 or not cancelling)
     chosen = remembered(
-        (shape.key(axis[needed]), cancelling),
-        lambda: choose(shape, axis[needed], windows, _pairs(shape, [0.0]), 2 - fmt.precision),
+        (shape.key(axis[needed]), cancelling), lambda: choose(shape, axis[needed], windows, pairs, 2 - fmt.precision)
     )
     place = np.cumsum(needed) - 1
     first, second, third, top = Rows(), Rows(), Rows(), Rows()
