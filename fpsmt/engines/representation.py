@@ -10,8 +10,10 @@ import numpy as np
 from fpsmt import kernel
 from fpsmt.claims.distinguishability import Distinguishable, Inseparable, Reading, Setting
 from fpsmt.claims.representation import Represents, Values
+from fpsmt.constructions.bumps import bumps, deep_bumps
 from fpsmt.constructions.centred import centred
 from fpsmt.constructions.conjunction import conjunction
+from fpsmt.constructions.products import product
 from fpsmt.constructions.shape import Shape
 from fpsmt.constructions.sparse import Layer, SparseNetwork
 from fpsmt.constructions.windows import bounded_windows, identity_windows
@@ -30,6 +32,9 @@ CONSTRUCTIONS: dict[str, Construction] = {
     "centred": centred,
     "identity windows": identity_windows,
     "bounded windows": bounded_windows,
+    "bumps": bumps,
+    "deeper bumps": deep_bumps,
+    "joined detectors": product,
 }
 
 
