@@ -24,11 +24,14 @@ from fpsmt.constructions.ending import finish, returns
 from fpsmt.constructions.shape import Shape, remembered
 from fpsmt.constructions.sparse import Layer, Rows
 from fpsmt.errors import Unsupported
-from fpsmt.floats.vector import Carriers
+from fpsmt.floats.vector import Carriers, round_array
 
 FEW = 40  #: values of z on which constants are tried first, small ones and others
 MOST_SUMS = 1 << 22  #: of the peaks of several coordinates
 MOST_TERMS_TRIED = 5  #: of a peak, in every order
+MOST_RESULTS = 16  #: that a detector is made to return
+NEAR = 2  #: floats around a factor that are tried
+ENOUGH = 12  #: bumps without the result 1 to choose from
 MOST_ZEROS = 8  #: places where the activation is 0 that are tried
 
 
@@ -85,7 +88,7 @@ def _found(shape: Shape, columns: list[Carriers], maps: int) -> tuple[list[Slope
     zeros = zeros_of(shape)
     if not zeros:
         raise Unsupported(f"{shape.implementation.text} is never 0, which a detector must be")
-    usable = None
+    usable: list[tuple[list[Slopes], Bump]] = []
     for finite in (True, False):
         slopes = [_slopes(shape, axis, finite) for axis in columns]
         if any(s.least == 0.0 for s in slopes):
@@ -100,11 +103,13 @@ def _found(shape: Shape, columns: list[Carriers], maps: int) -> tuple[list[Slope
             bump = _bump(shape, peak, _values(shape, terms), zeros)
             if bump is None or not _every_order(shape, terms, bump):
                 continue
-            usable = usable or (slopes, bump)
             if any(abs(r) == 1.0 for _, r in bump.choices):  # every value is then a product
                 return slopes, bump
-    if usable is not None:
-        return usable
+            usable.append((slopes, bump))
+            if len(usable) == ENOUGH:
+                break
+    if usable:
+        return max(usable, key=lambda found: len(found[1].choices))
     raise Unsupported(f"{shape.implementation.text}: no bump of {maps} affine maps was found")
 
 
@@ -264,14 +269,31 @@ def _same(shape: Shape, p: Carriers, plus: float, minus: float) -> float | None:
 
 
 def factors_and_results(shape: Shape, ends: Carriers, reach: float, zero: float) -> list[tuple[float, float]]:
-    """(A, result) with A⊗h finite, results near 1 first."""
-    factors = shape.line[np.isfinite(shape.line) & (shape.line != 0.0)]
-    factors = factors[np.isfinite(shape.mul(factors, max(reach, 1.0)))]
+    """(A, result) with A⊗h finite for |h| ≤ reach, results near 1 first: A is tried near what real numbers say."""
+    wanted, results = remembered((shape.key(), "results"), partial(_results, shape))
+    with np.errstate(over="ignore"):
+        near = (wanted - zero) / float(ends[0] - ends[1])
+    near = round_array(shape.context, np.clip(near, -shape.largest, shape.largest))
+    factors = shape.neighbour(near[:, None], np.arange(-NEAR, NEAR + 1)[None, :])
+    finite = np.isfinite(shape.mul(factors, max(reach, 1.0))) & (factors != 0.0)
+    factors = np.where(finite, factors, 1.0)
     back = shape.add(shape.add(shape.mul(factors, ends[0]), -shape.mul(factors, ends[1])), zero)
-    inputs, which = np.unique(back, return_index=True)
-    inputs, which = inputs[np.isfinite(inputs)], which[np.isfinite(inputs)]
-    factor = dict(zip(inputs.tolist(), factors[which].tolist(), strict=True))
-    return [(factor[z], r) for z, r in returns(shape, inputs)]
+    good = finite & (shape.apply(np.where(np.isfinite(back), back, 0.0)) == results[:, None]) & np.isfinite(back)
+    found: dict[float, float] = {}
+    for i, k in np.argwhere(good).tolist():
+        found.setdefault(float(results[i]), float(factors[i, k]))
+    return [(a, r) for r, a in found.items()]
+
+
+def _results(shape: Shape) -> tuple[Carriers, Carriers]:
+    """Inputs whose results are good factors, and these, the nearest to 1 first; several inputs for ±1."""
+    line = shape.line[np.isfinite(shape.line)]
+    pairs = returns(shape, line, MOST_RESULTS)
+    out = shape.apply(line)
+    ones = line[np.abs(out) == 1.0]
+    ones = ones[np.argsort(np.abs(ones), kind="stable")][:: max(1, len(ones) // MOST_RESULTS)]
+    wanted = np.concatenate([ones, [z for z, _ in pairs]])
+    return wanted, shape.apply(wanted)
 
 
 def _layers(
