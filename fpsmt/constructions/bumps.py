@@ -31,7 +31,8 @@ MOST_SUMS = 1 << 22  #: of the peaks of several coordinates
 MOST_TERMS_TRIED = 5  #: of a peak, in every order
 MOST_RESULTS = 16  #: that a detector is made to return
 NEAR = 2  #: floats around a factor that are tried
-ENOUGH = 12  #: bumps without the result 1 to choose from
+MOST_POWERS, MOST_INNER = 64, 16  #: weights of a peak, and of its inner layer, that are tried
+ENOUGH = 12  #: bumps without the result 1 or 2 to choose from
 MOST_ZEROS = 8  #: places where the activation is 0 that are tried
 
 
@@ -88,22 +89,23 @@ def _found(shape: Shape, columns: list[Carriers], maps: int) -> tuple[list[Slope
     zeros = zeros_of(shape)
     if not zeros:
         raise Unsupported(f"{shape.implementation.text} is never 0, which a detector must be")
+    aims = useful_results(shape)
     usable: list[tuple[list[Slopes], Bump]] = []
-    for finite in (True, False):
+    for finite in (False, True):
         slopes = [_slopes(shape, axis, finite) for axis in columns]
         if any(s.least == 0.0 for s in slopes):
             continue
         whole = [_places(shape, s) for s in slopes]
         some = [_some(z) for z in whole]
         for peak in _peaks(shape, len(slopes), maps):
-            guess = _bump(shape, peak, _values(shape, _terms(shape, peak, some)), zeros)
+            guess = _bump(shape, peak, _values(shape, _terms(shape, peak, some)), zeros, aims)
             if guess is None:
                 continue
             terms = _terms(shape, peak, whole)
-            bump = _bump(shape, peak, _values(shape, terms), zeros)
+            bump = _bump(shape, peak, _values(shape, terms), zeros, aims)
             if bump is None or not _every_order(shape, terms, bump):
                 continue
-            if any(abs(r) == 1.0 for _, r in bump.choices):  # every value is then a product
+            if any(abs(r) in (1.0, 2.0) for _, r in bump.choices):  # nearly every value is then a product
                 return slopes, bump
             usable.append((slopes, bump))
             if len(usable) == ENOUGH:
@@ -154,7 +156,8 @@ def _slopes(shape: Shape, axis: Carriers, finite: bool) -> Slopes:
 
 def _peaks(shape: Shape, coordinates: int, maps: int) -> Iterator[Peak]:
     powers = np.ldexp(1.0, np.arange(shape.format.emin, shape.format.emax + 1)).tolist()
-    for inner in [0.0] if maps == 4 else powers[:: max(1, len(powers) // 16)][::-1]:
+    powers = powers[:: max(1, len(powers) // MOST_POWERS)]
+    for inner in [0.0] if maps == 4 else powers[:: max(1, len(powers) // MOST_INNER)][::-1]:
         for centred in (False, True) if float(shape.apply(0.0)) else (False,):
             for even in (False, True):
                 for a in powers:
@@ -234,7 +237,9 @@ def _every_order(shape: Shape, terms: list[Terms], bump: Bump) -> bool:
     return True
 
 
-def _bump(shape: Shape, peak: Peak, found: tuple[float, Carriers] | None, zeros: list[float]) -> Bump | None:
+def _bump(
+    shape: Shape, peak: Peak, found: tuple[float, Carriers] | None, zeros: list[float], aims: tuple[Carriers, Carriers]
+) -> Bump | None:
     """Constants for a peak that is `at` at 0 and takes the values `others` elsewhere."""
     fmt = shape.format
     if found is None:
@@ -254,7 +259,7 @@ def _bump(shape: Shape, peak: Peak, found: tuple[float, Carriers] | None, zeros:
             if reach is None:
                 continue
             for zero in zeros:
-                choices = factors_and_results(shape, ends, max(reach, float(np.abs(ends).max())), zero)
+                choices = factors_and_results(shape, aims, ends, max(reach, float(np.abs(ends).max())), zero)
                 if choices:
                     return Bump(peak, plus, minus, zero, choices)
     return None
@@ -268,9 +273,16 @@ def _same(shape: Shape, p: Carriers, plus: float, minus: float) -> float | None:
     return float(np.abs(one).max())
 
 
-def factors_and_results(shape: Shape, ends: Carriers, reach: float, zero: float) -> list[tuple[float, float]]:
-    """(A, result) with A⊗h finite for |h| ≤ reach, results near 1 first: A is tried near what real numbers say."""
-    wanted, results = remembered((shape.key(), "results"), partial(_results, shape))
+def factors_and_results(
+    shape: Shape, aims: tuple[Carriers, Carriers], ends: Carriers, reach: float, zero: float
+) -> list[tuple[float, float]]:
+    """(A, result) with A⊗h finite for |h| ≤ reach, results near 1 first: A is tried near what real numbers say.
+
+    `aims`: inputs that the last activation may get, and its results (`useful_results`).
+    """
+    wanted, results = aims
+    if not abs(float(ends[0] - ends[1])) * shape.largest >= np.abs(wanted - zero).min() / 2:
+        return []
     with np.errstate(over="ignore"):
         near = (wanted - zero) / float(ends[0] - ends[1])
     near = round_array(shape.context, np.clip(near, -shape.largest, shape.largest))
@@ -285,7 +297,7 @@ def factors_and_results(shape: Shape, ends: Carriers, reach: float, zero: float)
     return [(a, r) for r, a in found.items()]
 
 
-def _results(shape: Shape) -> tuple[Carriers, Carriers]:
+def useful_results(shape: Shape) -> tuple[Carriers, Carriers]:
     """Inputs whose results are good factors, and these, the nearest to 1 first; several inputs for ±1."""
     line = shape.line[np.isfinite(shape.line)]
     pairs = returns(shape, line, MOST_RESULTS)

@@ -12,7 +12,7 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from fpsmt.constructions.bumps import bumps, factors_and_results, zeros_of
+from fpsmt.constructions.bumps import bumps, factors_and_results, useful_results, zeros_of
 from fpsmt.constructions.ending import finish
 from fpsmt.constructions.shape import Shape
 from fpsmt.constructions.sparse import Layer, Rows
@@ -36,14 +36,14 @@ def product(shape: Shape, points: Carriers, values: Carriers) -> tuple[Layer, ..
 
 def _joints(shape: Shape) -> Iterator[tuple[float, float, list[tuple[float, float]], float]]:
     """(B, g, the factors A with what they make, z₀), those with the most useful results first."""
-    fmt, found = shape.format, []
+    fmt, found, aims = shape.format, [], useful_results(shape)
     for exponent in range(fmt.emax - 1, fmt.emin, -1):
         base = float(np.ldexp(1.0, exponent))
         gap = float(np.ldexp(1.0, exponent - fmt.fraction_bits))
         ends = shape.apply([base + gap, base])
         if np.isfinite(ends).all() and ends[0] != ends[1]:
             for zero in zeros_of(shape)[:2]:
-                choices = factors_and_results(shape, ends, float(np.abs(ends).max()), zero)
+                choices = factors_and_results(shape, aims, ends, float(np.abs(ends).max()), zero)
                 if choices:
                     exact = any(abs(r) == 1.0 for _, r in choices)
                     found.append((not exact, abs(exponent), base, gap, choices, zero))
