@@ -26,11 +26,12 @@ def product(shape: Shape, points: Carriers, values: Carriers) -> tuple[Layer, ..
     if points.shape[1] < 2:
         raise Unsupported("for one input there is nothing to join")
     reasons = ["the activation does not tell B from B + g for any B"]
-    for base, gap, choices, zero in _joints(shape):
-        try:
-            return _product(shape, points, values, base, gap, choices, zero)
-        except Unsupported as reason:
-            reasons.append(str(reason))
+    for scaled in (False, True) if shape.implementation.text == "identity" else (True,):
+        for base, gap, choices, zero in _joints(shape):
+            try:
+                return _product(shape, points, values, base, gap, choices, zero, scaled)
+            except Unsupported as reason:
+                reasons.append(str(reason))
     raise Unsupported(reasons[-1])
 
 
@@ -53,14 +54,14 @@ def _joints(shape: Shape) -> Iterator[tuple[float, float, list[tuple[float, floa
 
 def _product(
     shape: Shape, points: Carriers, values: Carriers, base: float, gap: float, choices: list[tuple[float, float]],
-    zero: float,
+    zero: float, scaled: bool,
 ) -> tuple[Layer, ...]:  # fmt: skip
     d = points.shape[1]
     share = float(round_array(shape.context, [gap / (2 * d - 1)])[0])  # between ½/d and ½/(d − 1) of the spacing
     if not gap / (2 * d) < share < gap / (2 * d - 2):
         raise Unsupported(f"{shape.format} has no number between {gap}/{2 * d} and {gap}/{2 * d - 2}")
     columns = [np.unique(c) for c in points.T]
-    parts = [_one(shape, axis, share) for axis in columns]
+    parts = [_one(shape, axis, share, scaled) for axis in columns]
     depth = max(len(layers) for layers, _ in parts)
     if any(len(layers) != depth for layers, _ in parts):
         raise Unsupported("the detectors of the coordinates have different depths")
@@ -90,11 +91,17 @@ def _product(
     return (*below, joint.layer(), top.layer(), last)
 
 
-def _one(shape: Shape, axis: Carriers, share: float) -> tuple[tuple[Layer, ...], list[list[tuple[int, float]]]]:
-    """Hidden layers, and for each value of the axis the terms that are `share` there and 0 elsewhere."""
+def _one(
+    shape: Shape, axis: Carriers, share: float, scaled: bool
+) -> tuple[tuple[Layer, ...], list[list[tuple[int, float]]]]:
+    """Hidden layers, and for each value of the axis the terms that are `share` there and 0 elsewhere.
+
+    Of the identity without its layer of factors unless `scaled`.
+    """
     points, wanted = axis[:, None], np.full((len(axis), 1), share)
     if shape.implementation.text == "identity":
-        layers = _unscaled(shape, identity_windows(shape, points, wanted))
+        layers = identity_windows(shape, points, wanted)
+        layers = layers if scaled else _unscaled(shape, layers)
     else:
         layers = bumps(shape, points, wanted)
     terms = layers[-1].terms(0)  # in the order of the points, as many for each
@@ -105,11 +112,13 @@ def _one(shape: Shape, axis: Carriers, share: float) -> tuple[tuple[Layer, ...],
 
 
 def _unscaled(shape: Shape, layers: tuple[Layer, ...]) -> tuple[Layer, ...]:
-    """Of the identity: without the last hidden layer, if each of its sums is one product, as the last layer can hold it."""
+    """Of the identity: without the last hidden layer where it only scales, its factors in the last layer's weights."""
     *below, scaling, last = layers
     if (np.diff(scaling.starts) != 1).any() or (scaling.bias != 0).any():
         return layers
     weights = last.weights * scaling.weights[last.columns]
-    if not (round_array(shape.context, weights) == weights).all() or (np.abs(weights) > shape.largest).any():
-        return layers
+    exact = np.abs(weights) <= shape.largest
+    exact &= round_array(shape.context, np.where(exact, weights, 0.0)) == weights
+    if not exact.all():
+        raise Unsupported(f"a weight of {weights[np.argmin(exact)]} is not a number of {shape.format}")
     return (*below, Layer(last.starts, scaling.columns[last.columns], weights, last.bias))
