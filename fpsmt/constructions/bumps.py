@@ -91,8 +91,10 @@ def _found(shape: Shape, columns: list[Carriers], maps: int) -> tuple[list[Slope
         raise Unsupported(f"{shape.implementation.text} is never 0, which a detector must be")
     aims = useful_results(shape)
     usable: list[tuple[list[Slopes], Bump]] = []
-    for finite in (False, True):
-        slopes = [_slopes(shape, axis, finite) for axis in columns]
+    numbers = np.isfinite(shape.outputs[shape.top :]) & np.isfinite(shape.outputs[shape.top :: -1])
+    limit = shape.line[shape.top + int(np.argmin(np.append(numbers, False))) - 1] if numbers[0] else 0.0
+    for bound in (np.inf, shape.largest, float(limit)):
+        slopes = [_slopes(shape, axis, bound) for axis in columns]
         if any(s.least == 0.0 for s in slopes):
             continue
         whole = [_places(shape, s) for s in slopes]
@@ -135,14 +137,14 @@ def zeros_of(shape: Shape) -> list[float]:
     return z[np.argsort(np.abs(z), kind="stable")][:MOST_ZEROS].tolist()
 
 
-def _slopes(shape: Shape, axis: Carriers, finite: bool) -> Slopes:
-    """The steepest weights with finite W⊗x*; with finite z at every value of the axis if `finite`."""
+def _slopes(shape: Shape, axis: Carriers, bound: float) -> Slopes:
+    """The steepest weights with finite W⊗x* and |z| ≤ bound at every value of the axis."""
     fmt = shape.format
     w = shape.scale(axis, fmt.emax)
-    for _ in range(2 * fmt.emax if finite else 0):
+    for _ in range(2 * (fmt.emax - fmt.emin)):
         centre = shape.mul(w, axis)
         ends = [shape.add(shape.mul(w, end), -centre) for end in (axis[0], axis[-1])]
-        far = ~(np.isfinite(ends[0]) & np.isfinite(ends[1]))
+        far = ~((np.abs(ends[0]) <= bound) & (np.abs(ends[1]) <= bound)) & (w > shape.smallest)
         if not far.any():
             break
         w = np.where(far, w / 2, w)

@@ -21,8 +21,8 @@ from fpsmt.engines.decide import decide
 from fpsmt.engines.engine import Options, engine
 from fpsmt.errors import Unsupported, UsageError
 from fpsmt.floats import Context, Float, equal
-from fpsmt.floats.vector import Carriers, to_floats
-from fpsmt.functions import Implementation
+from fpsmt.floats.vector import Carriers, encode, to_floats
+from fpsmt.functions import CorrectlyRounded, Implementation, Table, only_table
 from fpsmt.kernel import Proved, Refuted, Unknown, Verdict
 
 Construction = Callable[[Shape, Carriers, Carriers], tuple[Layer, ...]]
@@ -75,6 +75,7 @@ def represent(
     options = options or Options()
     if ctx.format != table.format:
         raise UsageError(f"the table is in {table.format}, and the network in {ctx.format}")
+    implementation = listed(ctx, implementation)
     shape = Shape(ctx, implementation)
     reasons: list[str] = []
     for name, construction in CONSTRUCTIONS.items():
@@ -96,6 +97,15 @@ def represent(
         return Representation(None, refusal[0], "", tuple(reasons), refusal[1])
     empty = SparseNetwork(ctx, table.inputs, implementation, (_nothing(table),))
     return Representation(None, Unknown(Represents(empty, table), "; ".join(reasons)), "", tuple(reasons))
+
+
+def listed(ctx: Context, implementation: Implementation) -> Implementation:
+    """The implementation as a table where it is given otherwise, as by a program; a usage error where it leaves several
+    results open, because a network has the values of a table for one implementation."""
+    if isinstance(implementation.contract, CorrectlyRounded | Table) or ctx.format.bits > 16:
+        return implementation
+    codes = encode(ctx.format, only_table(implementation, ctx)).astype(int)
+    return Implementation(implementation.function, Table(ctx.format, ctx.format, tuple(codes.tolist())))
 
 
 def _nothing(table: Values) -> Layer:
