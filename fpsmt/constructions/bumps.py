@@ -87,6 +87,8 @@ def deep_bumps(shape: Shape, points: Carriers, values: Carriers) -> tuple[Layer,
 
 def _found(shape: Shape, columns: list[Carriers], maps: int) -> tuple[list[Slopes], Bump]:
     zeros = zeros_of(shape)
+    if np.isinf([shape.outputs[0], shape.outputs[-1]]).all():
+        raise Unsupported(f"{shape.implementation.text} is unbounded on both sides")
     if not zeros:
         raise Unsupported(f"{shape.implementation.text} is never 0, which a detector must be")
     aims = useful_results(shape)
@@ -98,7 +100,7 @@ def _found(shape: Shape, columns: list[Carriers], maps: int) -> tuple[list[Slope
         if any(s.least == 0.0 for s in slopes):
             continue
         whole = [_places(shape, s) for s in slopes]
-        some = [_some(z) for z in whole]
+        some = [_some(z, FEW // len(columns) ** 2) for z in whole]
         for peak in _peaks(shape, len(slopes), maps):
             guess = _bump(shape, peak, _values(shape, _terms(shape, peak, some)), zeros, aims)
             if guess is None:
@@ -123,10 +125,10 @@ def _places(shape: Shape, s: Slopes) -> Carriers:
     return np.concatenate([[0.0], shape.line[(size >= max(s.least, shape.smallest)) & (size <= s.greatest)]])
 
 
-def _some(z: Carriers) -> Carriers:
+def _some(z: Carriers, few: int) -> Carriers:
     """0, some of the smallest, and some others."""
     order = 1 + np.argsort(np.abs(z[1:]), kind="stable")
-    return z[np.concatenate([[0], order[:FEW], order[FEW :: max(1, len(order) // FEW)], order[-2:]])]
+    return z[np.concatenate([[0], order[:few], order[few :: max(1, len(order) // few)], order[-2:]])]
 
 
 def zeros_of(shape: Shape) -> list[float]:
@@ -248,7 +250,7 @@ def _bump(
         return None
     at, others = found
     size = float(np.abs(others).min())
-    if size == np.inf or size == 0.0:
+    if size == np.inf or size <= 4 * abs(at):
         return None
     top = int(np.frexp(size)[1]) - 1
     for exponent in range(min(top + 1, fmt.emax), max(top - fmt.fraction_bits - 4, fmt.emin - fmt.fraction_bits), -1):
