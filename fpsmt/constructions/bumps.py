@@ -1,4 +1,4 @@
-"""Detectors that need no shape of the activation, only its table: noisy implementations, elu, selu, tanh, sin, and others.
+"""Detectors found from an activation's table, whatever its shape: elu, selu, tanh, sin, noisy implementations.
 
 For an input x* and a steep weight W let z = W⊗x ⊖ W⊗x*: exactly 0 at x*, at least t in size at the other inputs.  A
 *bump* is a function of z, or of the z of all coordinates, that is exactly 0 except at 0:
@@ -233,11 +233,10 @@ def _every_order(shape: Shape, terms: list[Terms], bump: Bump) -> bool:
     first = None
     for p in results[(1 << len(joint)) - 1]:
         one, other = shape.apply(shape.add(p, bump.plus)), shape.apply(shape.add(p, bump.minus))
-        if not (one[1:] == other[1:]).all():
+        ends = np.append(one, other[:1])  # of h₊ everywhere, and of h₋ at the target
+        if not (one[1:] == other[1:]).all() or (first is not None and not (ends == first).all()):
             return False
-        if first is not None and not ((one == first).all() and other[0] == last):
-            return False
-        first, last = one, other[0]
+        first = ends
     return True
 
 

@@ -6,8 +6,10 @@ every input; `last_hidden` finds the others without visiting them all:
 * one coordinate: the sorted inputs are divided until a piece is settled (`intervals.nonzero`).  Where all first-layer
   sums of the cone multiply the input by the same weight W, the neuron is a function of t = W ⊗ x.  Cones that agree
   above W are that same function, which is then examined once, for every t of the format (not where t may be NaN);
-* several coordinates: neurons of one coordinate are evaluated at each of its values, and what combines them on the
-  grid of these values, passing over the rest as soon as the result is zero whatever it is.
+* several coordinates: neurons of one coordinate are evaluated at each of its values.  Products weight ⊗ neuron are
+  the inputs of what combines them, a program that is the same for many neurons.  It is examined once, for all
+  combinations of what its inputs return at the values of the coordinates, passing over the other coordinates as soon as
+  the result is zero whatever they are.  A neuron is not zero where its inputs return such a combination.
 """
 
 from __future__ import annotations
@@ -364,14 +366,15 @@ class _Grid(_Search):
         return super().run()
 
     def products(self, cone: Cone) -> tuple[Any, list[tuple[int, int, float]]]:
-        """The program of a cone whose inputs are products weight ⊗ neuron, and these; weights that may give NaN stay."""
+        """The program of a cone whose inputs are products weight ⊗ neuron, and these; what may be NaN is left as is."""
         starts, sources, weights, bias = cone.key
-        q, found = len(cone.inputs), {}
-        new, left = [], []
+        q, new, left = len(cone.inputs), [], []
+        found: dict[tuple[int, int, float], int] = {}
         for s, w in zip(sources, weights, strict=True):
             if s < q:
-                taken = self.product(*cone.inputs[s], w) is not None
-                new.append(found.setdefault((*cone.inputs[s], w if taken else 1.0), len(found)))
+                level, i = cone.inputs[s]
+                taken = self.weighted(level, i, w) is not None
+                new.append(found.setdefault((level, i, w if taken else 1.0), len(found)))
                 left.append(1.0 if taken else w)
             else:
                 new.append(s)
@@ -380,7 +383,7 @@ class _Grid(_Search):
         new = [n if s < q else n + moved for s, n in zip(sources, new, strict=True)]
         return (starts, tuple(new), tuple(left), bias), list(found)
 
-    def product(self, level: int, i: int, w: float) -> Any:
+    def weighted(self, level: int, i: int, w: float) -> Any:
         """Lows and highs of w ⊗ a neuron of one coordinate at its values; None where it may be NaN."""
         if (level, i, w) not in self.known:
             k, low, high, _, _ = self.row(level, i)
@@ -402,7 +405,7 @@ class _Grid(_Search):
         tables: list[States] = []
         for k, n in enumerate(self.counts.tolist()):
             different = list(dict.fromkeys(parts[k] for parts in sources))
-            rows = [np.stack([end for s in part for end in self.product(*s)] or [np.zeros(n)]) for part in different]
+            rows = [np.stack([end for s in part for end in self.weighted(*s)] or [np.zeros(n)]) for part in different]
             tables.append(states_of({part: i for i, part in enumerate(different)}, np.stack(rows)))
         key = (*self.where, cone.key, owner, *(_hash(t.values) for t in tables))
         found = _examined(key, lambda: self.combinations(cone.program, owner, tables))
@@ -411,17 +414,15 @@ class _Grid(_Search):
             by_first.setdefault(state, []).append(h)
         places, ends = found[0].tolist(), found[1]
         where = [t.places(found[0][:, k]) for k, t in enumerate(tables)]
+        strides = self.strides.tolist()
         neuron, keys, which = [], [], []
         for j, parts in zip(neurons, sources, strict=True):
             mine = [w.get(t.index[part], {}) for w, t, part in zip(where, tables, parts, strict=True)]
             for state in mine[0]:
                 for h in by_first[state]:
-                    at = [here.get(s) for here, s in zip(mine, places[h], strict=True)]
-                    if None in at:
-                        continue
-                    for point in product(*at):
+                    for point in product(*(here.get(s, ()) for here, s in zip(mine, places[h], strict=True))):
                         neuron.append(j)
-                        keys.append(sum(i * s for i, s in zip(point, self.strides.tolist(), strict=True)))
+                        keys.append(sum(i * s for i, s in zip(point, strides, strict=True)))
                         which.append(h)
             if len(keys) > MOST_PLACES << 4:
                 raise Unsupported("the neurons of the last hidden layer are not zero at too many places")
@@ -446,7 +447,8 @@ class _Grid(_Search):
             taken[k] += 1
         whole = np.array([(low[s, : counts[k]].min(), high[s, : counts[k]].max()) for s, k in enumerate(owner)])
         count = nonzero_on_boxes(
-            program, np.array(owner), low, high, whole[:, 0], whole[:, 1], counts, self.f, self.k, self.places, self.ends
+            program, np.array(owner), low, high, whole[:, 0], whole[:, 1], counts, self.f, self.k, self.places,
+            self.ends,
         )  # fmt: skip
         if count < 0:
             raise Unsupported(f"neurons of the last hidden layer are not zero in more than {MOST_PLACES} places")

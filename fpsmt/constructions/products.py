@@ -1,9 +1,9 @@
 """Detectors of several coordinates from exact detectors of one, by absorption, for any activation that has the latter.
 
-Let u_k be c⊗g at one value of coordinate k and exactly 0 at the others, where g is the spacing at B and (d−1)·c < ½ < d·c.
-Then (u_1 ⊕ … ⊕ u_d) ⊕ B is rounded to B unless all are there, and to B + g if they are, in every order of the sum.
-J = I of this takes two values, and I(A⊗J ⊖ A⊗I(B) ⊕ z₀) is I(z₀) = 0 but at the point.  Two affine maps more than the
-detectors of one coordinate have; for the identity the layer that scales these up is not needed.
+Let u_k be c·g at one value of coordinate k and exactly 0 at the others, where g is the spacing at B and
+(d−1)·c < ½ < d·c.  Then (u_1 ⊕ … ⊕ u_d) ⊕ B is rounded to B unless all are there, and to B + g if they are, in every
+order of the sum.  J = I of this takes two values, and I(A⊗J ⊖ A⊗I(B) ⊕ z₀) is I(z₀) = 0 but at the point.  Two affine
+maps more than the detectors of one coordinate have; for the identity the layer that scales these up is not needed.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Bumps and joined detectors: activations, several inputs, noisy implementations, every order by brute force, refusals."""
+"""Bumps and joined detectors: several inputs, noisy implementations, every order by brute force, refusals."""
 
 from __future__ import annotations
 
@@ -14,7 +14,6 @@ from fpsmt.claims import Represents, Values
 from fpsmt.cli import main
 from fpsmt.constructions.bumps import bumps, deep_bumps
 from fpsmt.constructions.cones import last_hidden
-from fpsmt.constructions.products import product
 from fpsmt.constructions.shape import Shape
 from fpsmt.constructions.sparse import SparseNetwork
 from fpsmt.engines import Options
