@@ -163,9 +163,17 @@ def result(found: Representation, values: Values) -> dict[str, Any]:
             "finite": bool(verdict.evidence.found["finite"]),  # type: ignore[union-attr]
         }
     elif verdict.name == "refuted":
-        pair = verdict.counterexample  # type: ignore[union-attr]
-        out |= {"layers": None, "parameters": None, "inputs_checked": 0, "pair": [pair["x"], pair["y"]]}
+        out |= {"layers": None, "parameters": None, "inputs_checked": 0, "pair": _pair(found, values)}
     return out
+
+
+def _pair(found: Representation, values: Values) -> list[str]:
+    """Two inputs as hex floats, each one number or (x;y;…)."""
+    from fpsmt.floats.vector import to_floats
+
+    assert found.pair is not None
+    rows = [[x.hex for x in to_floats(values.format, values.points[row])] for row in found.pair]
+    return [row[0] if len(row) == 1 else f"({';'.join(row)})" for row in rows]
 
 
 def lines(found: Representation, values: Values) -> list[str]:
@@ -180,10 +188,10 @@ def lines(found: Representation, values: Values) -> list[str]:
             f"equal to the table at all {len(values)} inputs, for every order of every sum; {sums}",
         ]
     if verdict.name == "refuted":
-        pair = verdict.counterexample  # type: ignore[union-attr]
         return [
-            f"represent refuted pair={pair['x']},{pair['y']}",
-            "no first layer tells these two inputs apart, so that no network has different values there, at any depth:",
+            f"represent refuted pair={','.join(_pair(found, values))}",
+            "no first layer tells these two inputs apart, so that no network has different values there, at any depth"
+            + (":" if values.inputs == 1 else "; in the coordinate where they differ:"),
             *(f"  {line}" for line in verdict.replay.lines),  # type: ignore[union-attr]
             "(first layers whose sums are finite at every input of the table)",
         ]

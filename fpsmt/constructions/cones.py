@@ -14,18 +14,21 @@ import hashlib
 from collections import OrderedDict
 from collections.abc import Callable
 from dataclasses import dataclass
+from itertools import product
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from fpsmt.constructions.hits import Hits, Program, Report, Search
 from fpsmt.constructions.intervals import MOST_TERMS, nonzero_on_boxes, row
 from fpsmt.constructions.lines import MOST_PLACES, Line
 from fpsmt.constructions.sparse import Layer, SparseNetwork
 from fpsmt.errors import Unsupported
-from fpsmt.floats.vector import Carriers
+from fpsmt.floats.vector import Carriers, arithmetic
 
 MOST_ROWS = 1 << 26  #: values of neurons of one coordinate that are kept
+MOST_STATES = 1 << 22  #: of one coordinate that are kept at a time
 MOST_KEPT = 1 << 18  #: examined cones that are remembered
 
 
@@ -39,11 +42,18 @@ class Lists:
 
 @dataclass(frozen=True)
 class Cone:
-    """A program, its inputs (layer, neuron) with layer −1 for the network's inputs, and a key of the program."""
+    """A program, and its inputs (layer, neuron) with layer −1 for the network's inputs."""
 
-    program: Program
     inputs: list[tuple[int, int]]
-    key: Any
+    key: Any  #: the program as tuples
+
+    @property
+    def program(self) -> Program:
+        starts, sources, weights, bias = self.key
+        return (
+            np.array(starts, np.int64), np.array(sources, np.int64), np.array(weights, float), np.array(bias, float),
+            np.zeros(len(bias), np.bool_),
+        )  # fmt: skip
 
 
 def cone_of(lists: list[Lists], layer: int, neuron: int, known: Any = None) -> Cone:
@@ -77,11 +87,7 @@ def cone_of(lists: list[Lists], layer: int, neuron: int, known: Any = None) -> C
             starts.append(len(sources))
             bias.append(here.bias[i])
             place[level, i] = len(inputs) + len(bias) - 1
-    program = (
-        np.array(starts, np.int64), np.array(sources, np.int64), np.array(weights, float), np.array(bias, float),
-        np.zeros(len(bias), np.bool_),
-    )  # fmt: skip
-    return Cone(program, inputs, (tuple(starts), tuple(sources), tuple(weights), tuple(bias)))
+    return Cone(inputs, (tuple(starts), tuple(sources), tuple(weights), tuple(bias)))
 
 
 def _hash(array: Any) -> bytes:
@@ -128,6 +134,33 @@ def last_hidden(network: SparseNetwork, points: Carriers, report: Report | None 
     return _KNOWN[key]
 
 
+@dataclass(frozen=True)
+class States:
+    """What the sources of one coordinate return: `values` of shape (states, 2 × sources), low and high in turn.
+
+    `index` numbers the lists of sources, and at[i, v] is the state of list i at value v of the coordinate.
+    """
+
+    index: dict[Any, int]
+    values: Carriers
+    at: NDArray[np.int64]
+
+    def places(self, states: Any) -> dict[int, dict[int, list[int]]]:
+        """For each list of sources, the values of the coordinate with these states, by state."""
+        out: dict[int, dict[int, list[int]]] = {}
+        lists, values = np.nonzero(np.isin(self.at, np.unique(states)))
+        for i, v, s in zip(lists.tolist(), values.tolist(), self.at[lists, values].tolist(), strict=True):
+            out.setdefault(i, {}).setdefault(s, []).append(v)
+        return out
+
+
+def states_of(index: dict[Any, int], rows: Carriers) -> States:
+    """From rows of shape (lists, 2 × sources, values)."""
+    flat = np.ascontiguousarray(rows.transpose(0, 2, 1)).reshape(-1, rows.shape[1]) + 0.0
+    values, at = np.unique(flat, axis=0, return_inverse=True)
+    return States(index, values, at.reshape(rows.shape[0], rows.shape[2]))
+
+
 class _Grid(Search):
     """Several inputs."""
 
@@ -152,24 +185,10 @@ class _Grid(Search):
         self.coordinate = self.dependencies()
         self.rows: dict[tuple[int, int], Any] = {}
         self.kept = 0
+        self.known: dict[tuple[int, int, float], Any] = {}
+        self.vector = arithmetic(network.context)
         self.places = np.empty((MOST_PLACES, len(self.counts)), np.int64)
         self.ends = np.empty((MOST_PLACES, 2))
-        self.seen: set[Any] = set()
-
-    def run(self) -> Hits:
-        size = self.network.layers[-2].size
-        for j in range(size):
-            self.visit(j)
-            if j % 512 == 0:
-                self.report(f"neuron {j} of {size}")
-        joined = [np.concatenate([np.empty(0), *parts]) for parts in (self.neuron, self.point, self.low, self.high)]
-        return self.hits(joined[0].astype(np.int64), joined[1].astype(np.int64), joined[2], joined[3])
-
-    def add(self, j: int, points: Any, low: Any, high: Any) -> None:
-        self.neuron.append(np.full(len(points), j))
-        self.point.append(points)
-        self.low.append(low)
-        self.high.append(high)
 
     def dependencies(self) -> list[Any]:
         """For each hidden neuron the one coordinate that it depends on; −1 for none, −2 for several."""
@@ -186,30 +205,120 @@ class _Grid(Search):
             out.append(below)
         return out
 
-    def visit(self, j: int) -> None:
-        if self.coordinate[self.top][j] == -1:
-            raise Unsupported(f"neuron {j} of the last hidden layer is a constant")
-        cone = cone_of(self.lists, self.top, j, lambda level, i: level < self.top and self.coordinate[level][i] >= 0)
-        rows = [self.row(level, i) for level, i in cone.inputs]
-        key = (*self.where, cone.key, tuple(r[4] for r in rows), tuple(self.counts.tolist()))
-        if key not in self.seen:
-            self.seen.add(key)
-            self.cones += 1
-        places, ends = _examined(key, lambda: self.search(cone.program, rows))
-        keys = places @ self.strides
-        at = np.searchsorted(self.keys, keys)
-        at[at == len(self.keys)] = 0
-        listed = self.keys[at] == keys  # the grid may have more points than the table
-        self.add(j, self.by_key[at[listed]], ends[listed, 0], ends[listed, 1])
+    def run(self) -> Hits:
+        """Neurons that are one program of products of neurons of one coordinate are examined together."""
+        size = self.network.layers[-2].size
+        groups: dict[Any, tuple[list[int], list[Any]]] = {}
+        counts = range(len(self.counts))
+        for j in range(size):
+            if self.coordinate[self.top][j] == -1:
+                raise Unsupported(f"neuron {j} of the last hidden layer is a constant")
+            cone = cone_of(
+                self.lists, self.top, j, lambda level, i: level < self.top and self.coordinate[level][i] >= 0
+            )
+            key, sources = self.products(cone)
+            owner = tuple(i if level < 0 else int(self.coordinate[level][i]) for level, i, _ in sources)
+            parts = tuple(tuple(s for s, k in zip(sources, owner, strict=True) if k == here) for here in counts)
+            neurons, all_parts = groups.setdefault((key, owner), ([], []))
+            neurons.append(j)
+            all_parts.append(parts)
+            if j % 512 == 0:
+                self.report(f"neuron {j} of {size}")
+        self.cones = len(groups)
+        for (key, owner), (neurons, all_parts) in groups.items():
+            step = max(1, MOST_STATES // int(self.counts.max()))  # so many neurons have at most MOST_STATES states
+            if max(len({parts[k] for parts in all_parts}) for k in counts) <= step:
+                step = len(neurons)
+            for start in range(0, len(neurons), step):
+                part = slice(start, start + step)
+                self.group(Cone([], key), owner, neurons[part], all_parts[part])
+        joined = [np.concatenate([np.empty(0), *parts]) for parts in (self.neuron, self.point, self.low, self.high)]
+        return self.hits(joined[0].astype(np.int64), joined[1].astype(np.int64), joined[2], joined[3])
 
-    def search(self, program: Program, rows: list[Any]) -> Any:
+    def products(self, cone: Cone) -> tuple[Any, list[tuple[int, int, float]]]:
+        """The program of a cone whose inputs are products weight ⊗ neuron, and these; what may be NaN is left as is."""
+        starts, sources, weights, bias = cone.key
+        q, new, left = len(cone.inputs), [], []
+        found: dict[tuple[int, int, float], int] = {}
+        for s, w in zip(sources, weights, strict=True):
+            if s < q:
+                level, i = cone.inputs[s]
+                taken = self.weighted(level, i, w) is not None
+                new.append(found.setdefault((level, i, w if taken else 1.0), len(found)))
+                left.append(1.0 if taken else w)
+            else:
+                new.append(s)
+                left.append(w)
+        moved = len(found) - q
+        new = [n if s < q else n + moved for s, n in zip(sources, new, strict=True)]
+        return (starts, tuple(new), tuple(left), bias), list(found)
+
+    def weighted(self, level: int, i: int, w: float) -> Any:
+        """Lows and highs of w ⊗ a neuron of one coordinate at its values; None where it may be NaN."""
+        if (level, i, w) not in self.known:
+            k, low, high, _, _ = self.row(level, i)
+            n = int(self.counts[k])
+            ends = [self.vector.mul(w, side[:n]) for side in ((low, high) if w > 0 else (high, low))]
+            bad = w == 0.0 or any(np.isnan(end).any() for end in ends)
+            self.known[level, i, w] = None if bad else ends
+        return self.known[level, i, w]
+
+    def group(self, cone: Cone, owner: tuple[int, ...], neurons: list[int], sources: list[list[Any]]) -> None:
+        """Adds the hits of neurons that are the same program of sources[n][k], neurons of coordinate k.
+
+        A *state* of coordinate k is what its sources may return at one of its values.  The program is examined once for
+        all combinations of states that occur; a neuron is not zero where its states are such a combination.
+        """
+        tables: list[States] = []
+        for k, n in enumerate(self.counts.tolist()):
+            different = list(dict.fromkeys(parts[k] for parts in sources))
+            rows = [np.stack([end for s in part for end in self.weighted(*s)] or [np.zeros(n)]) for part in different]
+            tables.append(states_of({part: i for i, part in enumerate(different)}, np.stack(rows)))
+        key = (*self.where, cone.key, owner, *(_hash(t.values) for t in tables))
+        found = _examined(key, lambda: self.combinations(cone.program, owner, tables))
+        by_first: dict[int, list[int]] = {}
+        for h, state in enumerate(found[0][:, 0].tolist()):
+            by_first.setdefault(state, []).append(h)
+        places, ends = found[0].tolist(), found[1]
+        where = [t.places(found[0][:, k]) for k, t in enumerate(tables)]
+        strides = self.strides.tolist()
+        neuron, keys, which = [], [], []
+        for j, parts in zip(neurons, sources, strict=True):
+            mine = [w.get(t.index[part], {}) for w, t, part in zip(where, tables, parts, strict=True)]
+            for state in mine[0]:
+                for h in by_first[state]:
+                    for point in product(*(here.get(s, ()) for here, s in zip(mine, places[h], strict=True))):
+                        neuron.append(j)
+                        keys.append(sum(i * s for i, s in zip(point, strides, strict=True)))
+                        which.append(h)
+            if len(keys) > MOST_PLACES << 4:
+                raise Unsupported("the neurons of the last hidden layer are not zero at too many places")
+        if keys:
+            at = np.searchsorted(self.keys, keys)
+            at[at == len(self.keys)] = 0
+            listed = np.flatnonzero(self.keys[at] == keys)  # the grid may have more points than the table
+            chosen = np.array(which)[listed]
+            self.neuron.append(np.array(neuron)[listed])
+            self.point.append(self.by_key[at[listed]])
+            self.low.append(ends[chosen, 0])
+            self.high.append(ends[chosen, 1])
+
+    def combinations(self, program: Program, owner: tuple[int, ...], tables: list[States]) -> Any:
+        """The combinations of states at which a program is not zero, and its least and largest value there."""
+        counts = np.array([len(t.values) for t in tables])
+        low, high = np.zeros((len(owner), counts.max())), np.zeros((len(owner), counts.max()))
+        taken = [0] * len(tables)
+        for s, k in enumerate(owner):
+            low[s, : counts[k]] = tables[k].values[:, 2 * taken[k]]
+            high[s, : counts[k]] = tables[k].values[:, 2 * taken[k] + 1]
+            taken[k] += 1
+        whole = np.array([(low[s, : counts[k]].min(), high[s, : counts[k]].max()) for s, k in enumerate(owner)])
         count = nonzero_on_boxes(
-            program, np.array([r[0] for r in rows]), np.array([r[1] for r in rows]), np.array([r[2] for r in rows]),
-            np.array([r[3][0] for r in rows]), np.array([r[3][1] for r in rows]), self.counts, self.f, self.k,
-            self.places, self.ends,
+            program, np.array(owner), low, high, whole[:, 0], whole[:, 1], counts, self.f, self.k, self.places,
+            self.ends,
         )  # fmt: skip
         if count < 0:
-            raise Unsupported(f"a neuron of the last hidden layer is not zero in more than {MOST_PLACES} places")
+            raise Unsupported(f"neurons of the last hidden layer are not zero in more than {MOST_PLACES} places")
         return self.places[:count].copy(), self.ends[:count].copy()
 
     def row(self, level: int, i: int) -> Any:

@@ -128,7 +128,7 @@ class Shape:
     def add(self, a: ArrayLike, b: ArrayLike) -> Carriers:
         return self.vector.add(a, b)
 
-    def neighbour(self, z: ArrayLike, by: int) -> Carriers:
+    def neighbour(self, z: ArrayLike, by: Any) -> Carriers:
         """`by` floats further up, not beyond the largest finite values."""
         places = np.clip(ordinals(self.format, z) + by, -self.format.largest_code, self.format.largest_code)
         return from_ordinals(self.format, places)
