@@ -11,6 +11,7 @@ from fpsmt.kernel.rules import (
     gradients,
     predictions,
     representation,
+    safety_intervals,
     separation,
     separation_points,
     sums,
@@ -19,5 +20,6 @@ from fpsmt.kernel.rules import (
 
 __all__ = [
     "approximation", "conditions", "contracts", "extremes", "formulas", "functions", "gradient_conditions",
-    "gradients", "predictions", "representation", "separation", "separation_points", "sums", "witness",
+    "gradients", "predictions", "representation", "safety_intervals", "separation", "separation_points", "sums",
+    "witness",
 ]  # fmt: skip
