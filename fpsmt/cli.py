@@ -28,6 +28,8 @@ from fpsmt.commands.reveal import reveal_command
 from fpsmt.commands.separate import separate_command
 from fpsmt.commands.stability import stability_command
 from fpsmt.commands.sum import sum_command
+from fpsmt.commands.supports import supports_command
+from fpsmt.commands.verify import verify_command
 from fpsmt.errors import EvidenceError, InternalError, Unsupported, UsageError
 
 HELP = {"help_option_names": ["--help", "-h"]}
@@ -46,6 +48,8 @@ app.command("reveal", context_settings=HELP)(reveal_command)
 app.command("represent", context_settings=HELP)(represent_command)
 app.command("gradient", context_settings=HELP)(gradient_command)
 app.command("stability", context_settings=HELP)(stability_command)
+app.command("verify", context_settings=HELP)(verify_command)
+app.command("supports", context_settings=HELP)(supports_command)
 app.command("conditions", context_settings=HELP)(conditions_command)
 app.command("distinguish", context_settings=HELP)(distinguish_command)
 app.command("separate", context_settings=HELP)(separate_command)
@@ -54,8 +58,8 @@ app.command("separate", context_settings=HELP)(separate_command)
 app.command("approximate", context_settings={**HELP, "ignore_unknown_options": True})(approximate_command)
 
 COMMANDS = (
-    "prove", "sum", "replay", "check", "audit", "reveal", "represent", "gradient", "stability", "conditions",
-    "distinguish", "separate", "approximate",
+    "prove", "sum", "replay", "check", "audit", "reveal", "represent", "gradient", "stability", "verify",
+    "supports", "conditions", "distinguish", "separate", "approximate",
 )  # fmt: skip
 
 
@@ -67,11 +71,18 @@ def _version(wanted: bool) -> None:
         raise typer.Exit
 
 
+def _name(wanted: bool) -> None:
+    if wanted:
+        print("fpsmt")
+        raise typer.Exit
+
+
 @app.callback()
 def _root(
     version: Annotated[
         bool, typer.Option("--version", callback=_version, is_eager=True, help="Print the version.")
     ] = False,
+    name: Annotated[bool, typer.Option("--name", callback=_name, is_eager=True, help="Print the name.")] = False,
 ) -> None:
     """Decides questions about floating-point neural networks as they really run.
 

@@ -14,6 +14,7 @@ for _id in (
     "identity-with-relus-at-zero",
     "gradient-vanishes-in-one-order",
     "gradient-is-independent-of-the-order",
+    "maximum-at-a-subnormal",
     "unselected-branch",
 ):
 
@@ -30,6 +31,8 @@ for _id in (
     "sigmoid-gradient-survives",
     "value-is-independent-of-the-order",
     "gelu-finite-value-nan-gradient",
+    "gradient-keeps-its-sign",
+    "gradient-of-this-network-keeps-its-sign",
 ):
 
     @proof(_id)

@@ -17,6 +17,7 @@ from fpsmt.floats import (
     float8_e5m2,
     float16,
     float32,
+    from_ordinal,
     nan,
     nearest,
     zero,
@@ -26,7 +27,6 @@ from fpsmt.networks import (
     CORRECTLY_ROUNDED,
     FROM_OUTPUT,
     PAPER,
-    RULES,
     Activation,
     Affine,
     Constant,
@@ -34,6 +34,7 @@ from fpsmt.networks import (
     Input,
     Network,
     parse_execution,
+    rule_named,
 )
 from fpsmt.networks.reach import GradientProblem
 from fpsmt.smt.unrolling import input_variables, unroll, unroll_gradient
@@ -49,6 +50,7 @@ from fpsmt.terms import (
     is_nan,
     is_zero,
     le,
+    lt,
     negation,
     same,
     var,
@@ -78,12 +80,14 @@ def with_relus(fmt: Format) -> Network:
         *cases(fmt=SMALL, x=[0.0, -0.0], rule=["correctly-rounded"], gradient=[0]),
         *cases(fmt=[float16], x=[0.0, -0.0], rule=["framework", "from-output"], gradient=[0]),
         *cases("refuted", fmt=SMALL, x=[0.0], rule=["correctly-rounded"], gradient=[1]),
+        *cases(fmt=[float16], x=[0.0, -0.0], rule=["correctly-rounded:kinks=1/2"], gradient=[1]),
+        *cases(fmt=[float16], x=[0.0, -0.0], rule=["correctly-rounded:kinks=1"], gradient=[2]),
     ],
 )
 def identity_with_relus_at_zero(fmt: Format, x: float, rule: str, gradient: int) -> GradientOutcomes:
-    """With relu′(0) = 0, reverse mode of relu(x) − relu(−x) returns 0 at both zeros, never the true derivative 1."""
+    """Reverse mode of relu(x) − relu(−x) returns 2·relu′(0) at both zeros: the true derivative 1 only if that is ½."""
     one = (exactly(fmt, 1),)
-    problem = GradientProblem(with_relus(fmt), (exactly(fmt, x),), one, PAPER, PAPER, RULES[rule])
+    problem = GradientProblem(with_relus(fmt), (exactly(fmt, x),), one, PAPER, PAPER, rule_named(rule))
     return GradientOutcomes(problem, ((exactly(fmt, gradient),),))
 
 
@@ -104,6 +108,24 @@ def identity_with_relus_gradient(fmt: Format) -> ForAll:
     (h,) = unroll_gradient(unroll(with_relus(fmt), x), one).gradient
     (point,) = x["input"]
     return ForAll("x not NaN ⇒ the two gradients are one", implies(negation(is_nan(point)), same(g, h)))
+
+
+@spec(
+    "maximum-at-a-subnormal",
+    source="public report: the gradient of maximum(x, 0) for subnormal x (jax#37821)",
+    cases=[
+        Case({"ctx": "float32", "rule": "correctly-rounded:kinks=1/2", "gradient": "1"}),
+        Case({"ctx": "float32", "rule": "framework", "gradient": "1"}),
+        Case({"ctx": "float32:flush", "rule": "correctly-rounded:kinks=1/2", "gradient": "1/2"}),
+        Case({"ctx": "float32:flush", "rule": "correctly-rounded", "gradient": "0"}),
+    ],
+)
+def maximum_at_a_subnormal(ctx: str, rule: str, gradient: str) -> GradientOutcomes:
+    """The gradient of max(x, 0) at ω: 1, and what the rule says at 0 where subnormal operands are read as 0."""
+    net = Network.sequential(ctx, 1, ["relu"])
+    one, x = (exactly(float32, 1),), (from_ordinal(float32, 1),)
+    problem = GradientProblem(net, x, one, PAPER, PAPER, rule_named(rule))
+    return GradientOutcomes(problem, ((exactly(float32, Fraction(gradient)),),))
 
 
 # -- gradients that vanish --------------------------------------------------------------------------------
@@ -214,6 +236,72 @@ def value_is_independent_of_the_order(fmt: Format) -> ForAll:
     return ForAll(
         "∀ orders s, t: N(1) under s = N(1) under t",
         implies(all_of(first.valid, second.valid), same(first.output[0], second.output[0])),
+    )
+
+
+SIGN = "worked example: a descent step that goes up"
+
+
+def parallel_units(fmt: Format, slopes: tuple[float, ...]) -> Network:
+    """relu(Σ relu(slope·x + offset)): at x = 1 each unit is positive, and the gradient is the sum of the slopes."""
+    rows, offsets = [[w] for w in slopes], [(1 if w > 0 else 2) - w for w in slopes]
+    layers = [(rows, offsets), "relu", ([[1] * len(slopes)], None), "relu", ([[1]], None)]
+    return Network.sequential(fmt.name, 1, layers)
+
+
+def _opposite(fmt: Format, g: Term, h: Term) -> Term:
+    nothing = const(zero(fmt))
+    return all_of(lt(nothing, g), lt(h, nothing))
+
+
+@spec(
+    "gradient-keeps-its-sign",
+    source=SIGN,
+    cases=[
+        *cases("refuted", fmt=[float16], units=[4]),
+        *cases("refuted", quick=False, fmt=[float32], units=[4]),
+        *cases(fmt=[float8_e4m3, float8_e5m2], units=[2]),
+        *cases(quick=False, fmt=[float8_e4m3, float8_e5m2], units=[3]),
+    ],
+)
+def gradient_keeps_its_sign(fmt: Format, units: int) -> ForAll:
+    """For all weights: no two backward orders of three layers return gradients of opposite signs at x = 1.
+
+    True for at most three units: if b + c > −a then b ⊕ c ≥ −a, since rounding is monotone and −a is a float, so every
+    order has the sign of the exact sum, or is 0.  False for four.
+    """
+    net, one = parallel_units(fmt, (1,) * units), const(exactly(fmt, 1))
+    w, b = ([var(f"{name}{k}", fmt) for k in range(units)] for name in "wb")
+    run = unroll(net, [one], weights={"affine1": [[each] for each in w]}, biases={"affine1": b})
+    first, second = (
+        unroll_gradient(run, [one], parse_execution("any"), prefix=name) for name in ("s.", "t.")
+    )  # fmt: skip
+    wrong = _opposite(fmt, first.gradient[0], second.gradient[0])
+    return ForAll(
+        "∀ weights, biases, backward orders s, t: ¬(gradient under s > 0 > gradient under t)",
+        implies(all_of(first.valid, second.valid), negation(wrong)),
+    )
+
+
+@spec(
+    "gradient-of-this-network-keeps-its-sign",
+    source=SIGN,
+    cases=[
+        *cases(fmt=[float16, float32], slopes=[(7, -3, 5, -2)]),
+        *cases("refuted", fmt=[float32], slopes=[(2.0**24, 1, -(2.0**24), -0.5)]),
+    ],
+)
+def gradient_of_this_network_keeps_its_sign(fmt: Format, slopes: tuple[float, ...]) -> ForAll:
+    """At every input no two backward orders of these units return gradients of opposite signs."""
+    net, one = parallel_units(fmt, slopes), const(exactly(fmt, 1))
+    run = unroll(net)
+    first, second = (
+        unroll_gradient(run, [one], parse_execution("any"), prefix=name) for name in ("s.", "t.")
+    )  # fmt: skip
+    wrong = _opposite(fmt, first.gradient[0], second.gradient[0])
+    return ForAll(
+        "∀ x, backward orders s, t: ¬(gradient under s > 0 > gradient under t)",
+        implies(all_of(run.valid, first.valid, second.valid), negation(wrong)),
     )
 
 

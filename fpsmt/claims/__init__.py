@@ -12,6 +12,7 @@ from fpsmt.claims.gradient_conditions import GradientCondition2, GradientConditi
 from fpsmt.claims.gradients import GradientInvariant, GradientOutcomes, GradientProblem, gradient_formula
 from fpsmt.claims.interval_condition import IntervalCondition
 from fpsmt.claims.predictions import PredictionInvariant
+from fpsmt.claims.properties import Polytope, Property, Query, Safe
 from fpsmt.claims.representation import Represents, Values
 from fpsmt.claims.separation import AlwaysSeparates, Compliant, Run, SeparationCount, SeparationPoints
 from fpsmt.claims.specs import PROOFS, SPECS, Case, Obligation, Spec, cases, proof, spec
@@ -24,9 +25,9 @@ __all__ = [
     "PROOFS", "SPECS", "AllDistinguishable", "AllowedOutput", "AlwaysSeparates", "BestError", "Case", "Claim",
     "Compliant", "Condition", "ConstantOn", "Distinguishable", "DistinguishableVectors", "ForAll",
     "GradientCondition2", "GradientCondition3", "GradientInvariant", "GradientOutcomes", "GradientProblem",
-    "Inseparable", "IntervalCondition", "MeetsContract", "Obligation", "PartFails", "PredictionInvariant",
-    "Reading", "Replay", "Represents", "Run", "SameOutput", "Separable", "SeparationCount", "SeparationPoints",
-    "Setting", "Spec", "Steering", "SumExtremes", "SumInvariant", "SumOutcomes", "SumWithin", "SupNorm",
-    "Universal", "Values", "Windows", "cases", "claim_from_json", "default_windows", "gradient_formula", "proof",
-    "spec",
+    "Inseparable", "IntervalCondition", "MeetsContract", "Obligation", "PartFails", "Polytope",
+    "PredictionInvariant", "Property", "Query", "Reading", "Replay", "Represents", "Run", "Safe", "SameOutput",
+    "Separable", "SeparationCount", "SeparationPoints", "Setting", "Spec", "Steering", "SumExtremes",
+    "SumInvariant", "SumOutcomes", "SumWithin", "SupNorm", "Universal", "Values", "Windows", "cases",
+    "claim_from_json", "default_windows", "gradient_formula", "proof", "spec",
 ]  # fmt: skip

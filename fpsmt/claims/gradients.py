@@ -12,7 +12,7 @@ from fpsmt.claims.formulas import ForAll
 from fpsmt.claims.sums import value_from_json, value_to_json
 from fpsmt.errors import UsageError
 from fpsmt.floats import Float
-from fpsmt.networks.autodiff import CORRECTLY_ROUNDED, RULES, DerivativeRule, GradientTrace, rule_named
+from fpsmt.networks.autodiff import CORRECTLY_ROUNDED, DerivativeRule, GradientTrace, rule_named
 from fpsmt.networks.executions import PAPER, PAPER_BACKWARD, Execution
 from fpsmt.networks.interpreter import Executions
 from fpsmt.networks.networks import Network
@@ -41,13 +41,13 @@ def executions_from_json(data: Json) -> Executions:
 
 
 def _rule_name(rule: DerivativeRule) -> str:
-    if RULES.get(rule.name) != rule:
-        raise UsageError(f"the derivative rule {rule.name!r} is not in networks.RULES: a claim is stored by its name")
+    if rule_named(rule.name) != rule:
+        raise UsageError(f"the derivative rule {rule.name!r} is another one by its name: a claim stores the name")
     return rule.name
 
 
 def problem_to_json(problem: GradientProblem) -> dict[str, Json]:
-    """The JSON form; derivative rules by name, so they must be in `networks.RULES`."""
+    """The JSON form; derivative rules by name, so `networks.rule_named` must know them."""
     rules: Any = problem.rules
     single = isinstance(rules, DerivativeRule)
     return {

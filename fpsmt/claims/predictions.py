@@ -11,17 +11,26 @@ from typing import Any
 
 from fpsmt.claims.claim import Claim, Json, Replay, claim_kind
 from fpsmt.claims.functions import read_value
-from fpsmt.claims.sums import value_from_json, value_to_json
+from fpsmt.claims.network_runs import (
+    check_executions,
+    executions_from_json,
+    executions_to_json,
+    network_records,
+    network_text,
+    outputs_from_json,
+    outputs_to_json,
+    schedules_from_json,
+    schedules_to_json,
+)
 from fpsmt.errors import UsageError
 from fpsmt.floats import Float, less
 from fpsmt.floats.values import short_hex, ulp
 from fpsmt.floats.vector import to_floats
-from fpsmt.networks.executions import Execution
 from fpsmt.networks.interpreter import ActivationOutputs, Executions, Schedules, Trace, execution_of, run
 from fpsmt.networks.networks import Network
-from fpsmt.networks.nodes import Activation, Affine
+from fpsmt.networks.nodes import Affine
 from fpsmt.networks.outcomes import Sum
-from fpsmt.networks.trees import Tree, partings, render, steps, tree_from_json, tree_text
+from fpsmt.networks.trees import Tree, partings, render, steps
 
 MOST_SHOWN = 24  #: terms of a sum whose tree is shown in a replay
 MARK = "<-- the trees part here"
@@ -69,10 +78,7 @@ class OverExecutions(Claim):
         for k, x in enumerate(self.inputs):
             if len(x) != node.size or any(not isinstance(v, Float) or v.format != node.format for v in x):
                 raise UsageError(f"input {k} is not a vector of {node.size} values of {node.format}")
-        if isinstance(self.executions, Mapping):
-            for name in self.executions:
-                if not isinstance(self.network.node(name), Affine):
-                    raise UsageError(f"an execution is given for {name!r}, which is not an affine node")
+        check_executions(self.network, self.executions)
 
     def __eq__(self, other: object) -> bool:
         return isinstance(other, OverExecutions) and self.hash == other.hash and self._records == other._records
@@ -80,9 +86,7 @@ class OverExecutions(Claim):
     @cached_property
     def _records(self) -> list[Any]:
         """What the JSON only names: contexts, formats, implementations."""
-        names = ("format", "context", "formats", "implementation")
-        nodes = [[getattr(node, name, None) for name in names] for node in self.network.nodes]
-        return [nodes, [v.format for v in self.inputs[0]], self.executions]
+        return [network_records(self.network), [v.format for v in self.inputs[0]], self.executions]
 
     def __hash__(self) -> int:
         return hash(self.hash)
@@ -90,37 +94,22 @@ class OverExecutions(Claim):
     @property
     def setting(self) -> str:
         """The inputs, the network and its executions, in words."""
-        net, n = self.network, len(self.inputs)
-        if isinstance(self.executions, Execution):
-            how = str(self.executions)
-        else:
-            how = "; ".join(f"{name}: {e}" for name, e in self.executions.items()) or "the papers' model"
-        what = f"{len(net.nodes)} nodes, {net.parameters} parameters in {net.output.format}, sha256 {net.digest[:12]}"
+        n = len(self.inputs)
         each = "the input" if n == 1 else f"each of {n} inputs"
-        return f"for {each} x; N of {what}; {how}"
+        return f"for {each} x; {network_text(self.network, self.executions)}"
 
     def fields(self) -> dict[str, Json]:
-        how: Json
-        if isinstance(self.executions, Execution):
-            how = self.executions.to_json()
-        else:
-            how = {"nodes": {name: e.to_json() for name, e in self.executions.items()}}
         return {
             "network": self.network.to_json(),
             "inputs": [[short_hex(v.hex) for v in x] for x in self.inputs],
-            "executions": how,
+            "executions": executions_to_json(self.executions),
         }
 
     @staticmethod
     def _fields_read(data: Mapping[str, Json]) -> tuple[Network, tuple[tuple[Float, ...], ...], Executions]:
         network = Network.from_json(data["network"])
         fmt = network.input.format
-        how = data["executions"]
-        executions: Executions
-        if "nodes" in how:
-            executions = {str(name): Execution.from_json(e) for name, e in how["nodes"].items()}
-        else:
-            executions = Execution.from_json(how)
+        executions = executions_from_json(data["executions"])
         return network, tuple(tuple(read_value(fmt, v) for v in x) for x in data["inputs"]), executions
 
     # -- executions ---------------------------------------------------------------------------------------
@@ -160,33 +149,9 @@ class OverExecutions(Claim):
             raise UsageError(f"the counterexample names input {index!r}: the claim has inputs 0…{len(self.inputs) - 1}")
         if not isinstance(both, Sequence) or len(both) != 2 or not isinstance(outputs, Sequence) or len(outputs) != 2:
             raise UsageError("the counterexample needs two schedules (and two lists of activation outputs, or none)")
-        first, second = (self._schedules(s) for s in both)
-        one, two = (self._outputs(o) for o in outputs)
+        first, second = (schedules_from_json(s) for s in both)
+        one, two = (outputs_from_json(self.network, o) for o in outputs)
         return index, (first, second), (one, two)
-
-    def _schedules(self, data: Json) -> dict[tuple[str, int], Tree]:
-        if not isinstance(data, Mapping):
-            raise UsageError('a schedule of a network is an object {"node:output index": tree, …}')
-        found: dict[tuple[str, int], Tree] = {}
-        for key, tree in data.items():
-            name, colon, place = str(key).rpartition(":")
-            if not colon or not place.isdecimal():
-                raise UsageError(f"{key!r} does not name a sum: write node:output index, e.g. affine1:0")
-            found[name, int(place)] = tree_from_json(tree)
-        return found
-
-    def _outputs(self, data: Json) -> ActivationOutputs:
-        careful = {str(n.implementation) for n in self.network.of_kind(Activation) if n.implementation.monotone}
-        found: dict[tuple[str, str, Float], Float] = {}
-        try:
-            for text, site, x, y in data:
-                found[str(text), str(site), value_from_json(x)] = value_from_json(y)
-        except (TypeError, ValueError, IndexError) as error:
-            raise UsageError(f"activation outputs are lists of [implementation, site, x, y]: {error}") from None
-        for text, _, _ in found:
-            if text in careful:
-                raise UsageError(f"outputs of {text} are given: that they belong to a monotone function is not checked")
-        return found
 
 
 @claim_kind
@@ -309,13 +274,10 @@ def counterexample(
     """The JSON form of a counterexample to a `PredictionInvariant` or `OutputsClose`."""
     data: dict[str, Any] = {
         "input": index,
-        "schedules": [{f"{name}:{i}": tree_text(tree) for (name, i), tree in s.items()} for s in schedules],
+        "schedules": [schedules_to_json(s) for s in schedules],
     }
     if any(outputs):
-        data["outputs"] = [
-            [[text, site, value_to_json(x), value_to_json(y)] for (text, site, x), y in each.items()]
-            for each in outputs
-        ]
+        data["outputs"] = [outputs_to_json(each) for each in outputs]
     return data
 
 

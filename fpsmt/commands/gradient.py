@@ -62,7 +62,7 @@ def gradient_command(
     products: Annotated[str | None, typer.Option(metavar="H", help="The same of products, or exact.")] = None,
     bias_place: Annotated[str, typer.Option(metavar="P", help="last, first or any.")] = "last",
     derivative: Annotated[
-        str, typer.Option("--derivative", metavar="RULE", help="correctly-rounded, from-output or framework.")
+        str, typer.Option("--derivative", metavar="RULE", help="correctly-rounded[:kinks=V], from-output, framework…")
     ] = "correctly-rounded",
     json_to: JsonOption = None,
     timeout: TimeoutOption = 60.0,

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from fractions import Fraction
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
 
 from fpsmt.commands.common import say
 from fpsmt.errors import UsageError
@@ -14,6 +17,46 @@ if TYPE_CHECKING:
     from fpsmt.networks.executions import Execution
 
 LONG = 40  #: characters of a number that are shown
+
+
+ActivationOption = Annotated[
+    list[str] | None,
+    typer.Option("--activation", metavar="OP=CONTRACT", help="What an ONNX operator may return, e.g. Sigmoid=ulps=4."),
+]
+ExternalOption = Annotated[
+    bool, typer.Option("--external-data", help="Allows tensors of an ONNX file in files beside it.")
+]
+BiasOption = Annotated[
+    bool, typer.Option("--bias-from-add", help="Reads MatMul and Add of a constant as one sum with a bias.")
+]
+
+
+@dataclass(frozen=True)
+class Source:
+    """A model file and how it is read."""
+
+    model: str
+    activation: list[str] | None = None
+    external: bool = False
+    bias_from_add: bool = False
+
+    @property
+    def bias_place(self) -> str:
+        """Where a bias may be when nothing is said: in ONNX files anywhere."""
+        return "any" if self.model.endswith(".onnx") else "last"
+
+    @property
+    def implementations(self) -> dict[str, Implementation]:
+        """What --activation says, by operator; the function of each is replaced by the operator's own."""
+        from fpsmt.functions import implementation_named
+
+        found = {}
+        for text in self.activation or []:
+            name, equals, contract = text.partition("=")
+            if not equals or not name:
+                raise UsageError(f"--activation {text}: write OPERATOR=CONTRACT, such as Sigmoid=ulps=4")
+            found[name] = implementation_named("identity:" + contract)
+        return found
 
 
 def read_context(option: str, text: str) -> Context:

@@ -25,7 +25,14 @@ from fpsmt.commands.common import (
     check_limits,
     say,
 )
-from fpsmt.commands.options import read_context, read_execution
+from fpsmt.commands.options import (
+    ActivationOption,
+    BiasOption,
+    ExternalOption,
+    Source,
+    read_context,
+    read_execution,
+)
 from fpsmt.errors import EvidenceError, UsageError
 
 if TYPE_CHECKING:
@@ -38,7 +45,9 @@ WORDS = ("certified", "broken", "unknown")
 
 
 def stability_command(
-    model: Annotated[str, typer.Argument(metavar="MODEL.npz", help="weights1, bias1, …, or a saved network.")],
+    model: Annotated[
+        str, typer.Argument(metavar="MODEL", help="FILE.onnx, or FILE.npz: weights1, bias1, …, or a saved network.")
+    ],
     inputs: Annotated[str, typer.Argument(metavar="INPUTS", help="FILE.npy, or FILE.npz:NAME; shape (N, d).")],
     labels: Annotated[
         str | None, typer.Option(metavar="FILE", help="N whole numbers: FILE.npy or FILE.npz:NAME.")
@@ -51,7 +60,12 @@ def stability_command(
     fma: Annotated[str, typer.Option(metavar="M", help="never, always or any.")] = "never",
     accumulator: Annotated[str | None, typer.Option(metavar="G", help="Format and rounding of additions.")] = None,
     products: Annotated[str | None, typer.Option(metavar="H", help="The same of products, or exact.")] = None,
-    bias_place: Annotated[str, typer.Option(metavar="P", help="last, first or any.")] = "last",
+    bias_place: Annotated[
+        str | None, typer.Option(metavar="P", help="last, first or any (last; for ONNX any).")
+    ] = None,
+    activation: ActivationOption = None,
+    external_data: ExternalOption = False,
+    bias_from_add: BiasOption = False,
     ulps: Annotated[
         int | None, typer.Option(metavar="K", help="Asks for outputs within K ulps, not for the class.")
     ] = None,
@@ -76,7 +90,8 @@ def stability_command(
     """
     workers = check_limits(timeout, jobs)
     saver = Saver.of("stability", json_to, out, no_save)
-    asked = _question(model, inputs, scale, format, order, fma, accumulator, products, bias_place, ulps)
+    source = Source(model, activation, external_data, bias_from_add)
+    asked = _question(source, inputs, scale, format, order, fma, accumulator, products, bias_place, ulps)
     truth = None
     if labels is not None:
         from fpsmt.files.models import read_labels
@@ -89,8 +104,8 @@ def stability_command(
 
 
 def _question(
-    model: str, inputs: str, scale: str, format: str | None, order: str, fma: str,
-    accumulator: str | None, products: str | None, bias_place: str, ulps: int | None,
+    source: Source, inputs: str, scale: str, format: str | None, order: str, fma: str,
+    accumulator: str | None, products: str | None, bias_place: str | None, ulps: int | None,
 ) -> Question:  # fmt: skip
     from fractions import Fraction
 
@@ -99,11 +114,11 @@ def _question(
     from fpsmt.floats import read_number
     from fpsmt.floats.vector import round_array
 
-    execution = read_execution(order, fma, accumulator, products, bias_place)
+    execution = read_execution(order, fma, accumulator, products, bias_place or source.bias_place)
     factor = read_number(scale)
     if not isinstance(factor, Fraction):
         raise UsageError(f"--scale {scale}: write a power of two")
-    network, about = read_model(Path(model))
+    network, about = read_model(Path(source.model), source.implementations, source.external, source.bias_from_add)
     say(about)
     array = read_inputs(inputs, network, factor)
     if format is not None:
@@ -116,7 +131,7 @@ def _question(
     check_inputs(network.input.format, array, inputs)
     outputs = network.sizes[network.output.name]
     if outputs < 2 and ulps is None:
-        raise UsageError(f"{model} has one output: a class is among at least two; ask for --ulps K")
+        raise UsageError(f"{source.model} has one output: a class is among at least two; ask for --ulps K")
     if ulps is not None and ulps < 0:
         raise UsageError(f"--ulps {ulps}: write a whole number, at least 0")
     return Question.of(network, array, execution, ulps)

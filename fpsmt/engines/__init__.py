@@ -11,6 +11,7 @@ from fpsmt.engines import (
     gradients,
     predictions,
     representation,
+    safety_search,
     separation,
     separation_points,
     steering,
@@ -22,6 +23,6 @@ from fpsmt.engines.engine import ENGINES, Engine, Options, engine
 
 __all__ = [
     "ENGINES", "Engine", "Options", "approximation", "blocks", "conditions", "contracts", "decide", "engine",
-    "extremes", "formulas", "gradient_conditions", "gradients", "predictions", "representation", "separation",
-    "separation_points", "steering", "sums", "telling",
+    "extremes", "formulas", "gradient_conditions", "gradients", "predictions", "representation", "safety_search",
+    "separation", "separation_points", "steering", "sums", "telling",
 ]  # fmt: skip

@@ -28,10 +28,11 @@ from fpsmt.floats.vector import arithmetic, embeds, to_carrier, to_floats
 from fpsmt.functions import CorrectlyRounded, correctly_rounded, correctly_rounded_array
 from fpsmt.kernel import Unknown, Verdict
 from fpsmt.kernel.rules.predictions import close_outputs, settle, value_bounds
+from fpsmt.networks.batch import extremum_batch
 from fpsmt.networks.bounds import Interval
 from fpsmt.networks.interpreter import execution_of, site_of
 from fpsmt.networks.networks import Network
-from fpsmt.networks.nodes import Activation, Affine, Cast, Constant, Elementwise, Input, Node, Select
+from fpsmt.networks.nodes import Activation, Affine, Cast, Constant, Elementwise, Extremum, Input, Node, Select
 from fpsmt.networks.trees import Tree
 
 Array = NDArray[np.float64]
@@ -232,6 +233,9 @@ class Attack:
                 values[node.name] = arithmetic(node.context, network.format_of(node.source)).cast(sources[0])
             elif isinstance(node, Select):
                 values[node.name] = np.array([sources[k][i] for k, i in node.picks])
+            elif isinstance(node, Extremum):
+                ends = [extremum_batch(sources[0][None, list(group)], node.least)[0] for group in node.groups]
+                values[node.name] = np.array(ends)
             elif isinstance(node, Elementwise):
                 values[node.name] = getattr(arithmetic(node.context), node.operation)(*sources)
             elif isinstance(node, Activation):
@@ -337,6 +341,11 @@ def _pulled(node: Node, g: Array, values: Mapping[str, Array], bounds: Mapping[s
         return {
             "add": [g, g], "sub": [g, -g], "mul": [g * b, g * a], "div": [g / b, -g * a / (b * b)],
         }[node.operation]  # fmt: skip
+    if isinstance(node, Extremum):
+        part, pick = np.zeros(len(sources[0])), np.argmin if node.least else np.argmax
+        for at, group in enumerate(node.groups):
+            part[group[int(pick(sources[0][list(group)]))]] += g[at]
+        return [part]
     if isinstance(node, Select):
         parts = [np.zeros(len(v)) for v in sources]
         for at, (k, i) in enumerate(node.picks):

@@ -56,6 +56,17 @@ def elementwise(operation: str, rules: Rules, a: Value, b: Value) -> Value:
     return round_sum(rules, (Value(Fraction(x) / Fraction(y), a.rules),))
 
 
+def extremum(values: list[Value], least: bool) -> Value:
+    """The first least or greatest value, or the first NaN."""
+    best = values[0]
+    for x in values:
+        if x.number != x.number:
+            return x
+        if x.number < best.number if least else x.number > best.number:
+            best = x
+    return best
+
+
 def run_network(
     plan: dict[str, Any], inputs: list[str], schedules: dict[str, str], activations: dict[str, list[str]]
 ) -> list[Value]:
@@ -91,6 +102,9 @@ def run_network(
             values[name] = [round_sum(node["context"], (x,)) for x in values[node["source"]]]
         elif kind == "select":
             values[name] = [values[node["nodes"][k]][i] for k, i in node["picks"]]
+        elif kind == "extremum":
+            source = values[node["source"]]
+            values[name] = [extremum([source[i] for i in group], node["least"]) for group in node["groups"]]
         else:
             pairs = zip(values[node["left"]], values[node["right"]])
             values[name] = [elementwise(kind, node["context"], a, b) for a, b in pairs]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 import zipfile
+from collections.abc import Mapping
 from dataclasses import replace
 from fractions import Fraction
 from pathlib import Path
@@ -16,6 +17,7 @@ from fpsmt.errors import UsageError
 from fpsmt.files.arrays import load_array
 from fpsmt.floats import FORMATS, Context, Format, context
 from fpsmt.floats.vector import decode, encode, round_array
+from fpsmt.functions import Implementation
 from fpsmt.networks.networks import Network
 from fpsmt.networks.nodes import Affine, Constant
 from fpsmt.networks.serial import load_arrays
@@ -27,17 +29,30 @@ DTYPES = {"float16", "float32", "float64"}  #: numpy's names, which are those of
 Array = NDArray[Any]
 
 
-def read_model(path: Path | str) -> tuple[Network, str]:
-    """The network in a .npz file, and a line about what was assumed.
+def read_model(
+    path: Path | str,
+    implementations: Mapping[str, Implementation] | None = None,
+    external: bool = False,
+    bias_from_add: bool = False,
+) -> tuple[Network, str]:
+    """The network in an ONNX or .npz file, and lines about what was assumed.
 
-    Either `fpsmt.networks.serial.save_arrays` wrote it, or it has the arrays weights1 (out, in), bias1 (out,),
-    weights2, … of one float type, with or without biases: then ReLU is between the layers, and not after the last.
+    ONNX: see `fpsmt.files.onnx.read_onnx`, also for the other arguments, which are for it alone.  A .npz: either
+    `fpsmt.networks.serial.save_arrays` wrote it, or it has the arrays weights1 (out, in), bias1 (out,), weights2, … of
+    one float type, with or without biases: then ReLU is between the layers, and not after the last.
     """
     path = Path(path)
     if path.suffix == ".onnx":
-        raise UsageError(f"{path}: ONNX files are not read yet; save weights1, bias1, weights2, … with numpy.savez")
+        from fpsmt.files.onnx import read_onnx
+
+        model = read_onnx(path, implementations, external, bias_from_add)
+        return model.network, model.about(path)
     if path.suffix != ".npz":
-        raise UsageError(f"{path}: a model is a .npz file with weights1, bias1, weights2, …, or one of save_arrays")
+        raise UsageError(
+            f"{path}: a model is an ONNX file, a .npz file with weights1, bias1, weights2, …, or one of save_arrays"
+        )
+    if implementations or external or bias_from_add:
+        raise UsageError(f"{path}: --activation, --external-data and --bias-from-add are for ONNX files")
     names = members(path)
     if "header" in names:
         return load_arrays(path), f"{path}: a saved network"

@@ -18,7 +18,7 @@ from fpsmt.floats.vector import to_floats
 from fpsmt.functions import CorrectlyRounded
 from fpsmt.networks.interpreter import Executions, execution_of
 from fpsmt.networks.networks import Network
-from fpsmt.networks.nodes import Activation, Affine, Cast, Constant, Elementwise, Input, Node, Select
+from fpsmt.networks.nodes import Activation, Affine, Cast, Constant, Elementwise, Extremum, Input, Node, Select
 
 
 def network_plan(network: Network, executions: Executions) -> dict[str, Any]:
@@ -71,6 +71,9 @@ def _node(network: Network, node: Node, executions: Executions) -> dict[str, Any
         return out | {"kind": "cast", "source": node.source}
     if isinstance(node, Select):
         return out | {"kind": "select", "nodes": list(node.nodes), "picks": [list(pick) for pick in node.picks]}
+    if isinstance(node, Extremum):
+        groups = [list(group) for group in node.groups]
+        return out | {"kind": "extremum", "source": node.source, "groups": groups, "least": node.least}
     if isinstance(node, Elementwise):
         return out | {"kind": node.operation, "left": node.left, "right": node.right}
     raise Unsupported(f"reproducers do not know nodes of class {type(node).__name__} ({node.name!r})")

@@ -140,8 +140,9 @@ class Arithmetic:
     def _run(self, loop: Any, scalar: Callable[..., Float], *arguments: ArrayLike) -> Carriers:
         if not self.embedded:
             return self._by_scalars(scalar, *arguments)
-        arrays = np.broadcast_arrays(*(_carrier(a) for a in arguments))
-        shape = arrays[0].shape
+        carriers = [_carrier(a) for a in arguments]
+        shape = np.broadcast_shapes(*(a.shape for a in carriers))
+        arrays = [a if a.shape == shape else np.array(np.broadcast_to(a, shape), order="C") for a in carriers]
         out = np.empty(arrays[0].size)
         loop(*(np.ascontiguousarray(a).reshape(-1) for a in arrays), self.parameters, out)
         if not self.context.format.has_nan and np.isnan(out).any():

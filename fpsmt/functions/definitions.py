@@ -152,6 +152,11 @@ def _elu_family(name: str, scale: Fraction, alpha: Fraction, formula: str) -> tu
     return function, derivative
 
 
+def elu(scale: Fraction, alpha: Fraction, name: str) -> tuple[Function, Function]:
+    """scale·x for x ≥ 0, scale·alpha·(exp(x) − 1) else, for positive constants; and its derivative (scale at 0)."""
+    return _elu_family(name, scale, alpha, f"{scale}·(x for x ≥ 0, else {alpha}·(exp(x) − 1))")
+
+
 def _constant(name: str, value: int) -> Function:
     v = Fraction(value)
     return Function(

@@ -208,6 +208,16 @@ class Function:
             raise UsageError(f"{self.name} has no derivative in the registry: only first derivatives are defined")
         return function_named(self.derivative_name)
 
+    @property
+    def jumps(self) -> tuple[Fraction, ...]:
+        """Where the function is not continuous.
+
+        >>> from fpsmt.functions import elu, relu
+        >>> relu.derivative.jumps, elu.derivative.jumps
+        ((Fraction(0, 1),), ())
+        """
+        return tuple(point.low for point in self.turning if point.limits)
+
     def __call__(self, x: arb, bits: int = 80) -> arb:
         """The ball enclosure of f on a ball, at this working precision."""
         return evaluate(self.ball, x, bits)

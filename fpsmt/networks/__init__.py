@@ -3,6 +3,7 @@
 from fpsmt.networks.autodiff import (
     CORRECTLY_ROUNDED,
     FRAMEWORK,
+    FRAMEWORK_FMA,
     FROM_OUTPUT,
     RULES,
     DerivativeRule,
@@ -15,7 +16,7 @@ from fpsmt.networks.bounds import enclosures
 from fpsmt.networks.executions import PAPER, PAPER_BACKWARD, Execution, execution, fusings, parse_execution
 from fpsmt.networks.interpreter import ActivationOutputs, Executions, Schedules, Trace, check_schedules, run, site_of
 from fpsmt.networks.networks import Network, as_implementation
-from fpsmt.networks.nodes import Activation, Affine, Cast, Constant, Elementwise, Input, Node, Select
+from fpsmt.networks.nodes import Activation, Affine, Cast, Constant, Elementwise, Extremum, Input, Node, Select
 from fpsmt.networks.orders import (
     ANY,
     CONTIGUOUS,
@@ -56,11 +57,11 @@ from fpsmt.networks.trees import (
 )
 
 __all__ = [
-    "ANY", "CONTIGUOUS", "CORRECTLY_ROUNDED", "FRAMEWORK", "FROM_OUTPUT", "LEFT_TO_RIGHT", "PAIRWISE", "PAPER",
-    "PAPER_BACKWARD", "RIGHT_TO_LEFT", "RULES", "SEQUENTIAL",
+    "ANY", "CONTIGUOUS", "CORRECTLY_ROUNDED", "FRAMEWORK", "FRAMEWORK_FMA", "FROM_OUTPUT", "LEFT_TO_RIGHT", "PAIRWISE",
+    "PAPER", "PAPER_BACKWARD", "RIGHT_TO_LEFT", "RULES", "SEQUENTIAL",
     "Activation", "ActivationOutputs", "Affine", "AnyOrder", "Blocks", "Cast", "Constant", "Contiguous", "Depth",
-    "DerivativeRule", "Elementwise", "Execution", "Executions", "FixedOrder", "Given", "GradientTrace", "Input",
-    "Lanes", "LeftToRight", "Network", "Node", "Order", "Pairwise", "RightToLeft", "Schedules", "Select",
+    "DerivativeRule", "Elementwise", "Execution", "Executions", "Extremum", "FixedOrder", "Given", "GradientTrace",
+    "Input", "Lanes", "LeftToRight", "Network", "Node", "Order", "Pairwise", "RightToLeft", "Schedules", "Select",
     "Sequential", "Sum", "SumFormats", "SumTrace", "Trace", "Tree", "Union",
     "as_implementation", "canonical", "check_schedules", "check_tree", "enclosures", "evaluate_tree",
     "evaluate_tree_batch", "execution", "fusings", "given", "gradient", "load_arrays", "network_digest",

@@ -19,12 +19,14 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from fractions import Fraction
 
 from fpsmt import floats
 from fpsmt.errors import Unsupported, UsageError
-from fpsmt.floats import Context, Float, zero
+from fpsmt.floats import Context, Float, read_number, round_real, zero
 from fpsmt.floats.vector import to_floats
 from fpsmt.functions import Function, correctly_rounded
+from fpsmt.functions.refine import read_input
 from fpsmt.networks.executions import PAPER_BACKWARD, Execution
 from fpsmt.networks.interpreter import Trace
 from fpsmt.networks.nodes import Activation, Affine, Cast, Elementwise, Node, Select
@@ -64,6 +66,19 @@ def _correctly_rounded(at: Local) -> Float:
     return floats.mul(at.to, at.g, correctly_rounded(at.function.derivative, at.ctx, at.x))
 
 
+@dataclass(frozen=True)
+class SlopeAtKinks:
+    """g ⊗ ⌈σ′⌋(x), with `value` for σ′ where σ′ jumps: at 0 for ReLU, leaky ReLU and SELU."""
+
+    value: Fraction
+
+    def __call__(self, at: Local) -> Float:
+        x = read_input(at.ctx, at.x)
+        if x.is_finite and x.fraction in at.function.derivative.jumps:
+            return floats.mul(at.to, at.g, round_real(at.ctx, self.value))
+        return _correctly_rounded(at)
+
+
 def _one(ctx: Context) -> Float:
     return floats.exactly(ctx.format, 1)
 
@@ -88,19 +103,20 @@ def _from_output(at: Local) -> Float:
     return floats.mul(at.to, at.g, slope)
 
 
-def _framework(at: Local) -> Float:
+def _framework(at: Local, fused: bool = False) -> Float:
     y, ctx = at.y, at.to
     if at.function.name == "sigmoid":
         return floats.mul(ctx, floats.mul(ctx, at.g, floats.sub(ctx, _one(ctx), y)), y)
     if at.function.name == "relu":
-        passes = at.x.is_nan or floats.less(zero(at.x.format), at.x)
+        passes = at.x.is_nan or floats.less(zero(at.x.format), read_input(at.ctx, at.x))
         if not passes:
             return zero(ctx.format)
         return at.g if at.g.format == ctx.format else floats.cast(ctx, at.g)
     if at.function.name == "tanh":
-        return floats.mul(ctx, at.g, floats.sub(ctx, _one(ctx), floats.mul(ctx, y, y)))
+        rest = floats.fma(ctx, -y, y, _one(ctx)) if fused else floats.sub(ctx, _one(ctx), floats.mul(ctx, y, y))
+        return floats.mul(ctx, at.g, rest)
     raise Unsupported(
-        f"the derivative rule 'framework' has no formula for {at.function.name}: it knows sigmoid, tanh and relu; "
+        f"the derivative rules of frameworks have no formula for {at.function.name}: they know sigmoid, tanh and relu; "
         "use 'correctly-rounded' or a DerivativeRule of your own"
     )
 
@@ -124,14 +140,33 @@ FRAMEWORK = DerivativeRule(
     _framework,
 )
 
-RULES: dict[str, DerivativeRule] = {rule.name: rule for rule in (CORRECTLY_ROUNDED, FROM_OUTPUT, FRAMEWORK)}
+FRAMEWORK_FMA = DerivativeRule(
+    "framework-fma",
+    "as framework, but 1 − y·y of tanh is rounded once, as in libraries compiled for processors with fma",
+    lambda at: _framework(at, fused=True),
+)
+
+RULES: dict[str, DerivativeRule] = {
+    rule.name: rule for rule in (CORRECTLY_ROUNDED, FROM_OUTPUT, FRAMEWORK, FRAMEWORK_FMA)
+}
+KINKS = "correctly-rounded:kinks"
 
 
 def rule_named(name: str) -> DerivativeRule:
-    """A derivative rule by name."""
-    if name not in RULES:
-        raise UsageError(f"unknown derivative rule {name!r}: write one of {', '.join(RULES)}")
-    return RULES[name]
+    """A derivative rule by name; ``correctly-rounded:kinks=V`` has σ′ = V, a number, where σ′ jumps.
+
+    >>> rule_named("correctly-rounded:kinks=1/2").name
+    'correctly-rounded:kinks=1/2'
+    """
+    if name in RULES:
+        return RULES[name]
+    base, _, value = name.partition(":kinks=")
+    if base != CORRECTLY_ROUNDED.name or not value:
+        raise UsageError(f"unknown derivative rule {name!r}: write one of {', '.join(RULES)}, {KINKS}=V")
+    slope = read_number(value)
+    if isinstance(slope, float):
+        raise UsageError(f"derivative rule {name!r}: the slope at kinks is a finite number")
+    return DerivativeRule(f"{KINKS}={slope}", f"g ⊗ ⌈σ′⌋(x), with σ′ = {slope} where σ′ jumps", SlopeAtKinks(slope))
 
 
 #: The tree of a backward sum, by affine node and column.  Its leaves are the rows of the column, in order.

@@ -19,11 +19,23 @@ from fpsmt.networks.interpreter import (
     ActivationOutputs,
     Executions,
     Schedules,
+    _extremum,
     check_schedules,
     execution_of,
 )
 from fpsmt.networks.networks import Network
-from fpsmt.networks.nodes import Activation, Affine, Cast, Constant, Elementwise, Input, Node, Select, checked_values
+from fpsmt.networks.nodes import (
+    Activation,
+    Affine,
+    Cast,
+    Constant,
+    Elementwise,
+    Extremum,
+    Input,
+    Node,
+    Select,
+    checked_values,
+)
 from fpsmt.networks.sums import SumFormats, evaluate_tree_batch
 from fpsmt.networks.trees import Tree, canonical, tree_text
 
@@ -75,7 +87,19 @@ def _simple(network: Network, node: Node, sources: list[Carriers], batch: int) -
         return arithmetic(node.context, network.format_of(node.source)).cast(sources[0])
     if isinstance(node, Select):
         return np.stack([sources[k][:, element] for k, element in node.picks], axis=1)
+    if isinstance(node, Extremum):
+        return np.stack([extremum_batch(sources[0][:, list(group)], node.least) for group in node.groups], axis=1)
     raise UsageError(f"the interpreter does not know nodes of class {type(node).__name__} ({node.name!r})")
+
+
+def extremum_batch(values: Carriers, least: bool) -> Carriers:
+    """The first least or greatest value of each row, NaN where there is a NaN (numpy's first such index is that)."""
+    if values.dtype == object:
+        made = np.empty(len(values), dtype=object)
+        made[:] = [_extremum(list(row), least) for row in values]
+        return made
+    chosen = (np.argmin if least else np.argmax)(values, axis=1)
+    return values[np.arange(len(values)), chosen]  # type: ignore[no-any-return]
 
 
 def _named_arrays(network: Network, inputs: ArrayLike | Mapping[str, ArrayLike]) -> dict[str, Carriers]:

@@ -72,6 +72,7 @@ from fpsmt.functions import (
 )
 from fpsmt.functions.implementations import farthest
 from fpsmt.functions.refine import read_input
+from fpsmt.networks import nodes
 from fpsmt.networks.charges import WAYS, Charges, accepts, charged_sums
 from fpsmt.networks.executions import PAPER, Execution
 from fpsmt.networks.interpreter import Executions, execution_of
@@ -170,6 +171,10 @@ def _simple(network: Network, node: Node, sources: list[Interval], batch: int) -
         return fixed, fixed
     if isinstance(node, Select):
         low, high = (np.stack([sources[k][side][:, i] for k, i in node.picks], axis=1) for side in (0, 1))
+        return low, high
+    if isinstance(node, nodes.Extremum):  # monotone in each element; one of which nothing is known leaves an infinity
+        pick, groups = (np.min if node.least else np.max), [list(group) for group in node.groups]
+        low, high = (np.stack([pick(end[:, group], axis=1) for group in groups], axis=1) for end in sources[0])
         return low, high
     if isinstance(node, Cast):
         good, ends = _safe(*sources[0])

@@ -17,7 +17,18 @@ from fpsmt.functions import Implementation
 from fpsmt.networks.executions import PAPER, Execution
 from fpsmt.networks.monotone import check_continuable, check_monotone
 from fpsmt.networks.networks import Network
-from fpsmt.networks.nodes import OPERATIONS, Activation, Affine, Cast, Constant, Elementwise, Input, Node, Select
+from fpsmt.networks.nodes import (
+    OPERATIONS,
+    Activation,
+    Affine,
+    Cast,
+    Constant,
+    Elementwise,
+    Extremum,
+    Input,
+    Node,
+    Select,
+)
 from fpsmt.networks.sums import SumTrace, evaluate_tree
 from fpsmt.networks.trees import Tree
 
@@ -137,7 +148,19 @@ def _simple(node: Node, sources: list[tuple[Float, ...]]) -> tuple[Float, ...]:
         return tuple(floats.cast(node.context, x) for x in sources[0])
     if isinstance(node, Select):
         return tuple(sources[k][element] for k, element in node.picks)
+    if isinstance(node, Extremum):
+        return tuple(_extremum([sources[0][k] for k in group], node.least) for group in node.groups)
     raise UsageError(f"the interpreter does not know nodes of class {type(node).__name__} ({node.name!r})")
+
+
+def _extremum(values: list[Float], least: bool) -> Float:
+    best = values[0]
+    for x in values:
+        if x.is_nan:
+            return x
+        if floats.less(x, best) if least else floats.less(best, x):
+            best = x
+    return best
 
 
 def _named_inputs(network: Network, inputs: Values | Mapping[str, Values]) -> dict[str, tuple[Float, ...]]:

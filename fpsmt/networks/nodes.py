@@ -317,6 +317,36 @@ class Select(Node):
         return "select"
 
 
+@dataclass(frozen=True, eq=False, kw_only=True)
+class Extremum(Node):
+    """For each group of elements of the source the greatest of them, or with `least` the least: one of them, unchanged.
+
+    NaN when one of them is NaN.  Of equal numbers (the two zeros among them) it is the one listed first.  The source
+    must have this node's format.
+    """
+
+    source: str
+    groups: tuple[tuple[int, ...], ...]
+    least: bool = False
+
+    def __post_init__(self) -> None:
+        if not self.groups or not all(self.groups):
+            raise UsageError(f"extremum {self.name!r} has no groups, or an empty one")
+
+    @property
+    def sources(self) -> tuple[str, ...]:
+        return (self.source,)
+
+    def size_from(self, sizes: list[int]) -> int:
+        for group in self.groups:
+            if min(group) < 0 or max(group) >= sizes[0]:
+                raise UsageError(f"extremum {self.name!r}: {self.source!r} has {sizes[0]} values, none at {max(group)}")
+        return len(self.groups)
+
+    def describe(self) -> str:
+        return "minimum" if self.least else "maximum"
+
+
 NODE_KINDS: dict[str, type[Node]] = {
     "input": Input,
     "constant": Constant,
@@ -325,4 +355,5 @@ NODE_KINDS: dict[str, type[Node]] = {
     "elementwise": Elementwise,
     "cast": Cast,
     "select": Select,
+    "extremum": Extremum,
 }

@@ -18,7 +18,7 @@ from fpsmt.floats.values import short_hex
 from fpsmt.floats.vector import Carriers, decode, embeds, encode
 from fpsmt.functions import implementation_from_json
 from fpsmt.networks.networks import Network
-from fpsmt.networks.nodes import NODE_KINDS, Activation, Affine, Constant, Elementwise, Input, Node, Select
+from fpsmt.networks.nodes import NODE_KINDS, Activation, Affine, Constant, Elementwise, Extremum, Input, Node, Select
 
 SCHEMA = "fpsmt-network-1"
 MAX_PARAMETERS = 100_000_000  #: weights and constants of a network that is read from a file
@@ -54,6 +54,8 @@ def _node_to_json(node: Node, put: Put) -> dict[str, Any]:
         out["operation"], out["left"], out["right"] = node.operation, node.left, node.right
     else:
         out["source"] = node.sources[0]
+        if isinstance(node, Extremum):
+            out["groups"], out["least"] = [list(group) for group in node.groups], node.least
         if isinstance(node, Activation):
             out["implementation"] = node.implementation.to_json()
     return out
@@ -77,6 +79,11 @@ def _node_from_json(data: Any, get: Get) -> Node:
             return Select(**common, nodes=tuple(data["nodes"]), picks=picks)
         if kind is Elementwise:
             return Elementwise(**common, operation=data["operation"], left=data["left"], right=data["right"])
+        if kind is Extremum:
+            if not isinstance(data["least"], bool):
+                raise UsageError(f"node {name!r}: least is true or false, not {data['least']!r:.100}")
+            groups = tuple(tuple(int(element) for element in group) for group in data["groups"])
+            return Extremum(**common, source=data["source"], groups=groups, least=data["least"])
         if kind is Activation:
             use = implementation_from_json(data["implementation"])
             return Activation(**common, source=data["source"], implementation=use)

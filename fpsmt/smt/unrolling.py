@@ -17,10 +17,10 @@ from typing import Any, Literal
 
 from fpsmt import terms as t
 from fpsmt.errors import Unsupported, UsageError
-from fpsmt.floats import Context, Float, Format, nan, round_real, zero
+from fpsmt.floats import Context, Float, Format, exactly, nan, round_real, zero
 from fpsmt.floats.vector import to_floats
 from fpsmt.functions import CorrectlyRounded, Function, Implementation
-from fpsmt.networks.autodiff import CORRECTLY_ROUNDED, DerivativeRule
+from fpsmt.networks.autodiff import CORRECTLY_ROUNDED, DerivativeRule, SlopeAtKinks
 from fpsmt.networks.executions import PAPER, PAPER_BACKWARD, Execution
 from fpsmt.networks.interpreter import Executions, execution_of
 from fpsmt.networks.networks import Network
@@ -354,16 +354,18 @@ def _from_output(at: LocalTerms) -> Term:
     return t.mul(at.to, at.g, formulas[at.function.name]())
 
 
-def _framework(at: LocalTerms) -> Term:
+def _framework(at: LocalTerms, fused: bool = False) -> Term:
     y, ctx, g = at.y, at.to, at.g
     if at.function.name == "sigmoid":
         return t.mul(ctx, t.mul(ctx, g, t.sub(ctx, _one(ctx), y)), y)
     if at.function.name == "tanh":
-        return t.mul(ctx, g, t.sub(ctx, _one(ctx), t.mul(ctx, y, y)))
+        rest = t.fma(ctx, t.neg(y), y, _one(ctx)) if fused else t.sub(ctx, _one(ctx), t.mul(ctx, y, y))
+        return t.mul(ctx, g, rest)
     if at.function.name == "relu":
-        passes = t.any_of(_positive(at.x), t.is_nan(at.x)) if at.x.format.has_nan else _positive(at.x)
+        passes = _positive(_read(at.ctx, at.x))
+        passes = t.any_of(passes, t.is_nan(at.x)) if at.x.format.has_nan else passes
         return t.ite(passes, g if g.format == ctx.format else t.cast(ctx, g), t.const(zero(ctx.format)))
-    raise Unsupported(f"the derivative rule 'framework' has no formula for {at.function.name}")
+    raise Unsupported(f"the derivative rules of frameworks have no formula for {at.function.name}")
 
 
 #: The derivative rules of `networks.autodiff` as terms, by name; a rule of one's own goes here too.
@@ -371,7 +373,20 @@ TERM_RULES: dict[str, Callable[[LocalTerms], Term]] = {
     "correctly-rounded": lambda at: t.mul(at.to, at.g, rounded(at.function.derivative, at.ctx, at.x)),
     "from-output": _from_output,
     "framework": _framework,
+    "framework-fma": lambda at: _framework(at, fused=True),
 }
+
+
+def _local_gradient(rule: DerivativeRule, at: LocalTerms) -> Term:
+    if isinstance(rule.step, SlopeAtKinks):
+        x, plain = _read(at.ctx, at.x), TERM_RULES["correctly-rounded"](at)
+        kinks = [t.eq(x, t.const(exactly(x.format, jump))) for jump in at.function.derivative.jumps]
+        return t.ite(t.any_of(*kinks), t.mul(at.to, at.g, t.const(round_real(at.ctx, rule.step.value))), plain)
+    if rule.name not in TERM_RULES:
+        raise Unsupported(
+            f"the derivative rule {rule.name!r} has no form in terms: put one into unrolling.TERM_RULES"
+        )
+    return TERM_RULES[rule.name](at)
 
 
 @dataclass(frozen=True)
@@ -458,14 +473,10 @@ class _Backward:
         if isinstance(node, Affine):
             self._affine(node, g)
         elif isinstance(node, Activation):
-            if rule.name not in TERM_RULES:
-                raise Unsupported(
-                    f"the derivative rule {rule.name!r} has no form in terms: put one into unrolling.TERM_RULES"
-                )
             function, to = node.implementation.function, context_of(node.source).context
             for k, (x, y) in enumerate(zip(values[node.source], values[node.name], strict=True)):
                 at = LocalTerms(function, g[k], x, y, node.context, to)
-                self.add(node.source, k, TERM_RULES[rule.name](at))
+                self.add(node.source, k, _local_gradient(rule, at))
         elif isinstance(node, Cast):
             to = context_of(node.source).context
             for k, each in enumerate(g):

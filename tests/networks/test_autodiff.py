@@ -14,6 +14,7 @@ from fpsmt.floats import context, exactly, float16, float32, infinity, nan, zero
 from fpsmt.functions import correctly_rounded, sigmoid, tanh
 from fpsmt.networks import (
     FRAMEWORK,
+    FRAMEWORK_FMA,
     FROM_OUTPUT,
     RULES,
     Affine,
@@ -100,6 +101,8 @@ def test_formulas_from_the_output(name):
         slope = floats.sub(F16, one, floats.mul(F16, y, y))
         for rule in (FROM_OUTPUT, FRAMEWORK):
             assert gradient(forward, [g], rules={"activation1": rule}).gradient == (floats.mul(F16, g, slope),)
+        slope = floats.fma(F16, -y, y, one)
+        assert gradient(forward, [g], rules=FRAMEWORK_FMA).gradient == (floats.mul(F16, g, slope),)
 
 
 def test_rules_can_be_added_and_may_decline():
@@ -110,9 +113,24 @@ def test_rules_can_be_added_and_may_decline():
     for rule in (FROM_OUTPUT, FRAMEWORK):
         with pytest.raises(Unsupported, match="no formula for gelu"):
             gradient(forward, half(7), rules=rule)
-    with pytest.raises(UsageError, match="write one of correctly-rounded, from-output, framework"):
+    with pytest.raises(UsageError, match="write one of correctly-rounded, from-output, framework, framework-fma"):
         rule_named("exact")
     assert rule_named("framework") is FRAMEWORK
+
+
+def test_the_slope_at_kinks_is_a_choice():
+    half_at = rule_named("correctly-rounded:kinks=0.5")
+    assert half_at == rule_named("correctly-rounded:kinks=1/2")
+    for name, at_zero in (("relu", 0.5), ("leaky_relu(0.25)", 0.5), ("selu", 0.5), ("elu", 1), ("identity", 1)):
+        net = Network.sequential("float16", 1, [name])
+        for x in half(0.0) + half(-0.0):
+            assert gradient(run(net, [x]), half(1), rules=half_at).gradient == tuple(half(at_zero))
+        for x in [*half(-1, 1), infinity(float16), nan(float16)]:
+            forward = run(net, [x])
+            assert gradient(forward, half(2), rules=half_at).gradient == gradient(forward, half(2)).gradient
+    for wrong in ("correctly-rounded:kinks=inf", "correctly-rounded:kinks=", "framework:kinks=1"):
+        with pytest.raises(UsageError, match="derivative rule"):
+            rule_named(wrong)
 
 
 def test_elementwise_cast_and_select():

@@ -44,6 +44,7 @@ from fpsmt.networks import (
     Select,
     execution,
     gradient,
+    rule_named,
     run,
 )
 from fpsmt.smt.unrolling import input_variables, rounded, unroll, unroll_gradient
@@ -248,6 +249,19 @@ def test_special_values_reach_the_gradient():
         (g,) = unroll_gradient(free, [y], rules=rule).gradient
         assert t.evaluate(g, {"input[0]": minus, "y": infinity(float16)}) == at_infinity
         assert t.evaluate(g, {"input[0]": nan(float16), "y": one}) == at_nan
+
+
+@pytest.mark.parametrize("rules", ["float8_e5m2", "float8_e5m2:flush"])
+@pytest.mark.parametrize(
+    ("name", "rule"),
+    [(n, "correctly-rounded:kinks=3/2") for n in ("relu", "identity", "leaky_relu(0.25)")] + [("relu", "framework")],
+)
+def test_slopes_at_kinks_are_those_of_the_interpreter(rules, name, rule):
+    net, one = Network.sequential(rules, 1, [name]), exactly(float8_e5m2, 1)
+    (g,) = unroll_gradient(unroll(net), [t.const(one)], rules=rule_named(rule)).gradient
+    for x in all_values(float8_e5m2):
+        expected = gradient(run(net, [x]), [one], rules=rule_named(rule)).gradient[0]
+        assert t.evaluate(g, {"input[0]": x}) == expected, x
 
 
 def test_two_executions_in_one_query():

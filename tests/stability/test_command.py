@@ -175,9 +175,9 @@ def test_saved_networks_are_read(stability: Stability, tmp_path: Path) -> None:
 
 
 BAD = [
-    (["model.onnx", "known.npy"], "model.onnx: ONNX files are not read yet"),
+    (["model.onnx", "known.npy"], "model.onnx: No such file or directory"),
     (["nowhere.npz", "known.npy"], "nowhere.npz: no such file"),
-    (["known.npy", "known.npy"], "known.npy: a model is a .npz file"),
+    (["known.npy", "known.npy"], "known.npy: a model is an ONNX file, a .npz file"),
     (["known.npz", "nowhere.npy"], "nowhere.npy: no such file"),
     (["known.npz", "cut.npy"], "cut.npy cannot be read: it is truncated"),
     (["known.npz", "pickled.npy"], "pickled.npy cannot be read: it holds Python objects (pickled)"),

@@ -11,6 +11,7 @@ from fpsmt.kernel.rules import (
     gradients,
     predictions,
     representation,
+    safety_intervals,
     separation,
     separation_points,
     sums,
@@ -20,5 +21,6 @@ from fpsmt.kernel.rules import (
 
 __all__ = [
     "approximation", "conditions", "contracts", "extremes", "formulas", "functions", "gradient_conditions",
-    "gradients", "predictions", "representation", "separation", "separation_points", "sums", "universal", "witness",
+    "gradients", "predictions", "representation", "safety_intervals", "separation", "separation_points", "sums",
+    "universal", "witness",
 ]  # fmt: skip

@@ -1,0 +1,235 @@
+"""``fpsmt verify``: whether some execution of a network satisfies a VNN-LIB query, by the standard's contract."""
+
+from __future__ import annotations
+
+import time
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from fpsmt.commands.common import (
+    EXIT_OF,
+    RESULTS,
+    UNKNOWN,
+    JobsOption,
+    JsonOption,
+    NoSaveOption,
+    OutOption,
+    Saver,
+    TimeLimit,
+    TimeoutOption,
+    check_limits,
+    say,
+    time_limit,
+)
+from fpsmt.commands.options import ActivationOption, BiasOption, ExternalOption, Source, read_context, read_execution
+from fpsmt.errors import Unsupported, UsageError
+
+if TYPE_CHECKING:
+    from fpsmt.claims.properties import Safe
+    from fpsmt.files.onnx import Model
+    from fpsmt.files.queries import Problem
+    from fpsmt.files.vnnlib import Specification
+    from fpsmt.floats import Float
+    from fpsmt.kernel import Refuted, Verdict
+
+WORDS = {"proved": "unsat", "refuted": "sat", "unknown": "unknown"}
+
+
+def verify_command(
+    query: Annotated[str, typer.Argument(metavar="QUERY.vnnlib", help="Of version 1.0 or 2.0.")],
+    network: Annotated[
+        list[str] | None, typer.Option("--network", metavar="[NAME=]FILE.onnx", help="A model for each network.")
+    ] = None,
+    order: Annotated[str, typer.Option(metavar="O", help="As in fpsmt sum.")] = "any",
+    fma: Annotated[str, typer.Option(metavar="M", help="never, always or any.")] = "any",
+    accumulator: Annotated[str | None, typer.Option(metavar="G", help="Format and rounding of additions.")] = None,
+    products: Annotated[str | None, typer.Option(metavar="H", help="The same of products, or exact.")] = None,
+    bias_place: Annotated[str, typer.Option(metavar="P", help="last, first or any.")] = "any",
+    format: Annotated[
+        str | None, typer.Option("--format", metavar="F", help="Rounds the parameters to F and computes in it.")
+    ] = None,
+    activation: ActivationOption = None,
+    external_data: ExternalOption = False,
+    bias_from_add: BiasOption = False,
+    serialise: Annotated[
+        str | None,
+        typer.Option("--serialise-assignments", "--assignments", metavar="DIR", help="Writes NAME.pb, not lines."),
+    ] = None,
+    seed: Annotated[int, typer.Option(metavar="N", help="Of the search.")] = 0,
+    json_to: JsonOption = None,
+    timeout: TimeoutOption = 3600.0,
+    jobs: JobsOption = None,
+    out: OutOption = RESULTS,
+    no_save: NoSaveOption = False,
+) -> int:
+    """Whether some input and some allowed execution of a network satisfy a VNN-LIB query.
+
+    The first line is sat (with the assignment, replayed bit for bit), unsat, unknown or timed-out.
+    Executions: any order, any fma, a bias anywhere, in the types of the model, unless said otherwise.
+    Exit code 0 for unsat (safe), 1 for sat (unsafe), 3 for unknown and timed-out.
+
+    \b
+    Examples:
+      fpsmt verify query.vnnlib --network model.onnx
+      fpsmt verify query.vnnlib --network f=model.onnx --order left-to-right --fma always
+    """
+    from fpsmt.files.queries import ask
+    from fpsmt.files.vnnlib import read_vnnlib
+
+    workers = check_limits(timeout, jobs)
+    saver = Saver.of("verify", json_to, out, no_save)
+    execution = read_execution(order, fma, accumulator, products, bias_place)
+    start = time.monotonic()
+    spec = read_vnnlib(Path(query))
+    models = _models(spec, network or [], Source("", activation, external_data, bias_from_add))
+    if format is not None:
+        models = {name: _rounded(spec, model, format) for name, model in models.items()}
+    problem = ask(spec, models, execution)
+    if problem.empty:
+        say(f"note: {problem.empty} boxes of the query hold no value of {problem.claim.network.input.format}")
+    say(problem.claim.text)
+    verdict = _decided(problem.claim, timeout - (time.monotonic() - start), workers, seed)
+    late = verdict is None or (verdict.name == "unknown" and time.monotonic() - start >= timeout)
+    return _report(spec, problem, verdict, late, saver, serialise, time.monotonic() - start)
+
+
+def _models(spec: Specification, given: list[str], source: Source) -> dict[str, Model]:
+    """The model of each declared network, by its name."""
+    from fpsmt.files.onnx import read_onnx
+
+    declared = [d.name for d in spec.networks if d.same is None]
+    found: dict[str, Model] = {}
+    for text in given:
+        name, equals, file = text.partition("=")
+        if not equals or name not in {d.name for d in spec.networks}:
+            if len(declared) > 1 or (equals and not Path(text).exists()):
+                names = ", ".join(filter(None, declared)) or "no names"
+                raise UsageError(f"--network {text}: write NAME=FILE.onnx; the query declares {names}")
+            name, file = declared[0], text
+        if name in found:
+            raise UsageError(f"--network {text}: a model is given twice for one network")
+        model = read_onnx(file, source.implementations, source.external, source.bias_from_add)
+        say(model.about(file))
+        found[name] = model
+    if not found:
+        raise UsageError("verify needs --network FILE.onnx")
+    return found
+
+
+def _rounded(spec: Specification, model: Model, format: str) -> Model:
+    """The model with its parameters rounded to a format, in which everything is computed."""
+    from dataclasses import replace
+
+    from fpsmt.files.models import round_network
+    from fpsmt.files.onnx import TYPE_NAMES
+
+    if any(t.type != "real" for d in spec.networks for t in d.tensors):
+        raise UsageError("--format changes the types of the model: the query declares them, and would not match")
+    ctx = read_context("--format", format)
+    if ctx.format not in TYPE_NAMES:
+        raise UsageError(f"--format {format}: ONNX has no such type; write one of {', '.join(TYPE_NAMES.values())}")
+    network, changed, total = round_network(model.network, ctx)
+    say(f"rounded to {ctx}: {changed} of {total} parameters changed")
+    ports = [tuple(replace(p, format=ctx.format) for p in each) for each in (model.inputs, model.outputs)]
+    return replace(model, network=network, inputs=ports[0], outputs=ports[1])
+
+
+def _decided(claim: Safe, timeout: float, jobs: int, seed: int) -> Verdict | None:
+    """None when time is up."""
+    from fpsmt.display.progress import Progress
+    from fpsmt.engines import Options, decide
+
+    if timeout <= 0:
+        return None
+    with Progress("deciding") as progress:
+        try:
+            with time_limit(timeout):
+                return decide(claim, Options(timeout=timeout, jobs=jobs, seed=seed, progress=progress.update))
+        except TimeLimit:
+            return None
+
+
+def _report(
+    spec: Specification, problem: Problem, verdict: Verdict | None, late: bool, saver: Saver, folder: str | None,
+    seconds: float,
+) -> int:  # fmt: skip
+    from fpsmt.kernel import Refuted, verdict_to_json
+
+    word = "timed-out" if verdict is None or late else WORDS[verdict.name]
+    lines, result = [word], dict[str, Any](answer=word)
+    claim = problem.claim
+    if verdict is None:
+        data: dict[str, Any] = {
+            "claim": {"text": claim.text, "hash": claim.hash}, "verdict": "unknown", "evidence": None,
+            "reason": "no time left", "next_step": "raise --timeout",
+        }  # fmt: skip
+    else:
+        data = verdict_to_json(verdict)
+    if isinstance(verdict, Refuted):
+        inputs, outputs = _witness(claim, verdict)
+        result |= _result(problem, inputs, outputs, verdict)
+        lines += _assignment(problem, spec.version, inputs, outputs, folder)
+        for line in verdict.replay.lines:
+            say(line)
+        say(f"violated by {result['violated_by']}")
+    elif verdict is not None and verdict.name == "unknown":
+        say(f"reason: {data['reason']}")
+    data = {"command": "verify", **data, "seconds": round(seconds, 4), "result": result}
+    saver.report(data)
+    saver.printer(*lines)
+    saver.save(claim.hash, data)
+    return UNKNOWN if verdict is None else EXIT_OF[verdict.name]
+
+
+def _witness(claim: Safe, verdict: Refuted) -> tuple[list[Float], list[Float]]:
+    """The inputs and the outputs of the replayed execution."""
+    from fpsmt.claims.functions import read_value
+
+    values, network = verdict.replay.values, claim.network
+    inputs = [read_value(network.input.format, text) for text in values["input"]]
+    return inputs, [read_value(network.output.format, text) for text in values["outputs"]]
+
+
+def _assignment(
+    problem: Problem, version: str, inputs: list[Float], outputs: list[Float], folder: str | None
+) -> list[str]:
+    from fpsmt.files.assignments import assignment_lines, serialise
+
+    if folder is None:
+        return assignment_lines(problem, version, inputs, outputs)
+    for path in serialise(problem, Path(folder), inputs, outputs):
+        say(f"saved {path}")
+    return []
+
+
+def _result(problem: Problem, inputs: list[Float], outputs: list[Float], verdict: Refuted) -> dict[str, Any]:
+    witness = {t.name: [x.hex for x in problem.values(t, inputs, outputs)] for t in problem.tensors}
+    return {"witness": witness, "violated_by": violated_by(problem.claim, inputs, verdict)}
+
+
+def violated_by(claim: Safe, inputs: list[Float], verdict: Refuted) -> str:
+    """Which executions violate at this input.
+
+    ``execution-only``: some does, and the network over the reals does not; ``every``: all of them do, as bounds prove;
+    ``some``: this one does.
+    """
+    from fpsmt.floats.vector import to_carrier
+    from fpsmt.networks.bounds import enclosures
+    from fpsmt.networks.real_values import real_outputs
+
+    query = claim.safety.queries[verdict.replay.values["query"]]
+    try:
+        reals = real_outputs(claim.network, inputs)
+        if not any(polytope.holds(reals) for polytope in query.unsafe):
+            return "execution-only"
+    except Unsupported:
+        pass
+    try:
+        point = to_carrier(inputs)[None, :]
+        low, high = enclosures(claim.network, point, executions=claim.executions)[claim.network.output.name]
+    except Unsupported:
+        return "some"
+    inside = any(polytope.holds_between(low[0].tolist(), high[0].tolist()) for polytope in query.unsafe)
+    return "every" if inside else "some"
