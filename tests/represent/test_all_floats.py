@@ -1,4 +1,4 @@
-"""Bounded activations by absorption and the identity by windows: all finite inputs of small formats, some in float16."""
+"""Absorption for sin and windows for the identity: all finite inputs of small formats, some of float16."""
 
 from __future__ import annotations
 
