@@ -1,22 +1,51 @@
-"""Paper A (arXiv 2605.28704), Theorem 5 and its corollaries, for single tables: networks that return given values.
+"""Paper A (arXiv 2605.28704), Theorem 5: every function on a set of inputs is a network, whatever the order of sums.
 
-The theorem gives a network for each reduction order; here one network holds for every order at once.  The statements
-are about the networks that `constructions` makes for one table of random values, on all finite inputs of the format.
+The theorem gives a network for each reduction order; here one network holds for every order at once.  The inputs are
+all finite values of a format.  Two statements are about the networks of one table, or of many random ones.
 """
 
 import numpy as np
 
-from fpsmt.claims import Case, Represents, Values, cases, spec
+from fpsmt.claims import Case, Represents, Universal, Values, cases, spec
+from fpsmt.constructions.absorption import absorption
 from fpsmt.constructions.centred import centred
 from fpsmt.constructions.conjunction import conjunction
+from fpsmt.constructions.ending import network_layers
 from fpsmt.constructions.shape import Shape
 from fpsmt.constructions.sparse import SparseNetwork
-from fpsmt.constructions.windows import bounded_windows, identity_windows
-from fpsmt.floats import Format, context, float8_e4m3, float8_e5m2
-from fpsmt.floats.vector import values
+from fpsmt.constructions.windows import shifted_windows
+from fpsmt.floats import Format, bfloat16, context, float8_e4m3, float8_e5m2, float16
+from fpsmt.floats.vector import Carriers, values
 from fpsmt.functions import Implementation, implementation_named, tabulated
 
-MADE_BY = {"tanh": centred, "identity": identity_windows, "sin": bounded_windows}
+MADE_BY = {"tanh": centred, "identity": shifted_windows, "sin": absorption}
+
+
+BOUNDED = ("sigmoid", "tanh", "erf", "sin")  #: no neuron returns an infinity
+RAMPS = ("relu", "gelu", "swish", "mish", "softplus")
+
+
+def finite_inputs(fmt: Format) -> Carriers:
+    return np.unique(values(fmt, finite=True) + 0.0)[:, None]
+
+
+def _universal_cases() -> list[Case]:
+    out = cases(activation=["relu", "sigmoid", "tanh", "gelu"], fmt=[float8_e4m3], layers=[4])
+    out += cases(quick=False, activation=["swish", "mish", "softplus", "erf", "sin"], fmt=[float8_e4m3], layers=[4])
+    out += cases(quick=False, activation=[*RAMPS, *BOUNDED], fmt=[float8_e5m2], layers=[4])
+    out += cases(quick=False, activation=["identity"], fmt=[float8_e4m3, float8_e5m2, float16], layers=[5])
+    out += cases(quick=False, activation=[*RAMPS, *BOUNDED], fmt=[float16], layers=[4])
+    return out + cases(quick=False, activation=["relu", "sigmoid", "tanh"], fmt=[bfloat16], layers=[4])
+
+
+@spec("A-theorem-5", source="arXiv 2605.28704, Theorem 5 (every order at once)", cases=_universal_cases())
+def theorem_5(activation: str, fmt: Format, layers: int) -> Universal:
+    """Every function from the finite values of a format to these and ±inf is a network of at most so many layers.
+
+    For sigmoid, tanh, erf and sin also with terms whose weight is 0: no neuron returns an infinity.
+    """
+    use = implementation_named(activation)
+    return Universal(context(fmt), use, finite_inputs(fmt), layers, dense=activation in BOUNDED)
 
 
 def random_table(fmt: Format, seed: int = 0, inputs: int = 1) -> Values:
@@ -31,8 +60,9 @@ def random_table(fmt: Format, seed: int = 0, inputs: int = 1) -> Values:
 def network(activation: str | Implementation, table: Values) -> SparseNetwork:
     use = implementation_named(activation) if isinstance(activation, str) else activation
     ctx = context(table.format)
-    layers = MADE_BY.get(use.function.name, conjunction)(Shape(ctx, use), table.points, table.values)
-    return SparseNetwork(ctx, table.inputs, use, layers)
+    shape = Shape(ctx, use)
+    detectors = MADE_BY.get(use.function.name, conjunction)(shape, table.points, (table.values != 0.0).any(axis=1))
+    return SparseNetwork(ctx, table.inputs, use, network_layers(shape, detectors, table.values))
 
 
 def _cases() -> list[Case]:

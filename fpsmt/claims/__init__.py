@@ -28,6 +28,7 @@ from fpsmt.claims.separation import AlwaysSeparates, Compliant, Run, SeparationC
 from fpsmt.claims.specs import PROOFS, SPECS, Case, Obligation, Spec, cases, proof, spec
 from fpsmt.claims.steering import AllDistinguishable, SameOutput, Steering
 from fpsmt.claims.sums import SumInvariant, SumOutcomes
+from fpsmt.claims.universal import Universal
 from fpsmt.claims.vectors import DistinguishableVectors
 
 __all__ = [
@@ -39,6 +40,7 @@ __all__ = [
     "Polytope", "PredictionInvariant", "Property", "Query", "Reading", "Replay", "Represents",
     "RepresentsGradientFunctions", "RepresentsGradients", "Run", "SPECS", "Safe", "SameOutput", "Separable",
     "SeparationCount", "SeparationPoints", "Setting", "SizeNeeded", "Spec", "Steering", "SumExtremes",
-    "SumInvariant", "SumOutcomes", "SumWithin", "SupNorm", "Values", "VectorClasses", "Windows", "cases",
+    "SumInvariant", "SumOutcomes", "SumWithin", "SupNorm", "Universal", "Values", "VectorClasses", "Windows",
+    "cases",
     "claim_from_json", "default_windows", "gradient_formula", "proof", "spec",
 ]  # fmt: skip

@@ -69,6 +69,10 @@ class Values:
         return hash(self.digest)
 
     def to_json(self) -> dict[str, Json]:
+        return dict(self._json)
+
+    @cached_property
+    def _json(self) -> dict[str, Json]:
         return {
             "inputs": self.points.shape[1],
             "outputs": self.values.shape[1],

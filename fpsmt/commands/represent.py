@@ -27,13 +27,22 @@ from fpsmt.errors import UsageError
 
 if TYPE_CHECKING:
     from fpsmt.claims.representation import Values
+    from fpsmt.constructions.sparse import SparseNetwork
     from fpsmt.engines.representation import Representation
+
+MOST_SAVED = 1 << 16  #: parameters of a network whose result is saved without being asked for
 
 
 def represent_command(
-    table: Annotated[str, typer.Argument(metavar="TABLE", help="Rows x, …, f(x): FILE.csv, .npy, or .npz.")],
     format: Annotated[str, typer.Option("--format", metavar="F", help="Format and rounding of the network.")],
     activation: Annotated[str, typer.Option("--activation", metavar="A", help="E.g. relu, sigmoid, tanh, gelu, sin.")],
+    tables: Annotated[
+        list[str] | None, typer.Argument(metavar="TABLE …", help="Rows x, …, f(x): FILE.csv, .npy, or .npz.")
+    ] = None,
+    random: Annotated[
+        int | None, typer.Option("--random", metavar="N", help="N random tables over all finite inputs instead.")
+    ] = None,
+    seed: Annotated[int, typer.Option("--seed", metavar="S", help="Of the random tables.")] = 0,
     output: Annotated[str | None, typer.Option("-o", "--output", metavar="NET", help="Where the network goes.")] = None,
     implementation: Annotated[
         str | None, typer.Option(metavar="FILE.npy", help="Codes of the outputs of an implementation, by input code.")
@@ -56,6 +65,9 @@ def represent_command(
     Exit code 0 when it is; 1 when two inputs of different values cannot be told apart, which are named; 3 when no
     network was found.  With --gradients, for relu, reverse mode as executed returns the gradients of the table too, and
     --order may be left-to-right.
+
+    With several tables, or random ones, one network has an output for each, on detectors that are verified once, for
+    every function of these inputs.
     """
     check_limits(timeout, jobs)
     if layers is not None and not gradients:
@@ -66,17 +78,24 @@ def represent_command(
 
         if output is not None:
             _check_output(output)
+        if tables is None or len(tables) != 1 or random is not None:
+            raise UsageError("--gradients needs one table with rows x, f, h, g")
         ctx, saver = read_context("--format", format), Saver.of("represent", json_to, out, no_save)
-        return represent_gradients.run(table, ctx, activation, order, layers, saver, timeout, output)
+        return represent_gradients.run(tables[0], ctx, activation, order, layers, saver, timeout, output)
     if order != "any":
         raise UsageError(f"--order {order}: networks are made for every order at once; leave --order out, or write any")
     if outputs < 1:
         raise UsageError(f"--outputs {outputs}: a table has at least one value in each row")
     import fpsmt.rational  # noqa: F401  (functions rational(…) by name)
     from fpsmt.commands.options import read_context
-    from fpsmt.files.representations import read_implementation, read_table
+    from fpsmt.commands.represent_tables import run_tables
+    from fpsmt.files.representations import random_tables, read_implementation, read_table, read_tables
     from fpsmt.functions import function_named, implementation_named
 
+    if (random is None) == (not tables):
+        raise UsageError("name tables, or write --random N for N random ones")
+    if (random is not None and random < 1) or seed < 0:
+        raise UsageError(f"--random {random} --seed {seed}: write a positive number of tables, and a seed from 0 on")
     if output is not None:
         _check_output(output)
     ctx = read_context("--format", format)
@@ -84,8 +103,13 @@ def represent_command(
     if implementation is not None:
         use = read_implementation(implementation, function_named(activation), ctx.format)
     saver = Saver.of("represent", json_to, out, no_save)
-    values = read_table(table, ctx.format, outputs)
-    return _run(ctx, use, values, saver, timeout, output)
+    if random is not None:
+        return run_tables(ctx, use, random_tables(ctx.format, random, seed), random, saver, timeout, output)
+    assert tables is not None
+    if len(tables) > 1:
+        values = read_tables(tables, ctx.format, outputs)
+        return run_tables(ctx, use, values, len(tables), saver, timeout, output)
+    return _run(ctx, use, read_table(tables[0], ctx.format, outputs), saver, timeout, output)
 
 
 def _check_output(path: str) -> None:
@@ -99,7 +123,6 @@ def _run(ctx: Any, use: Any, values: Values, saver: Saver, timeout: float, outpu
     from fpsmt.display.progress import Progress
     from fpsmt.engines import Options
     from fpsmt.engines.representation import represent
-    from fpsmt.files.representations import save_representation
     from fpsmt.kernel import verdict_to_json
 
     start = time.monotonic()
@@ -108,29 +131,40 @@ def _run(ctx: Any, use: Any, values: Values, saver: Saver, timeout: float, outpu
         with time_limit(timeout), Progress("looking for a network") as progress:
             found = represent(ctx, use, values, Options(timeout=timeout, progress=progress.update))
     except TimeLimit:
-        reason = f"the time limit of {timeout:g} s has passed"
-        text = f"a network of {use.text} in {ctx} with the values of the table"
-        saver.report({
-            "command": "represent", "claim": {"text": text, "hash": values.digest}, "verdict": "unknown",
-            "reason": reason, "seconds": round(time.monotonic() - start, 4), "evidence": None, "result": {},
-        })  # fmt: skip
-        printer("represent unknown", f"reason: {reason}", "next step: raise --timeout")
-        return UNKNOWN
+        return too_late(ctx, use, values, saver, timeout)
     verdict = found.verdict
     data = {
         **verdict_to_json(verdict), "command": "represent", "seconds": round(time.monotonic() - start, 4),
         "result": result(found, values),
     }  # fmt: skip
     printer(*lines(found, values))
+    keep(saver, verdict.claim.hash, data, found.network, output)
+    return EXIT_OF[verdict.name]
+
+
+def keep(saver: Saver, key: str, data: dict[str, Any], network: SparseNetwork | None, output: str | None) -> None:
+    """Writes the result and the network; a result with a large network only where a file is named."""
+    from fpsmt.files.representations import save_representation
+
     saver.report(data)
-    if found.network is None or found.network.parameters <= 1 << 16:
-        saver.save(verdict.claim.hash, data)
+    if network is None or network.parameters <= MOST_SAVED:
+        saver.save(key, data)
     else:
         say("the result holds the whole network and is not saved: name files with -o and --json")
-    if output is not None and found.network is not None:
-        form = save_representation(found.network, output)
+    if output is not None and network is not None:
+        form = save_representation(network, output)
         say(f"saved {output}, the {form} form of the network")
-    return EXIT_OF[verdict.name]
+
+
+def too_late(ctx: Any, use: Any, values: Values, saver: Saver, timeout: float) -> int:
+    reason = f"the time limit of {timeout:g} s has passed"
+    text = f"a network of {use.text} in {ctx} with the values of the table"
+    saver.report({
+        "command": "represent", "claim": {"text": text, "hash": values.digest}, "verdict": "unknown",
+        "reason": reason, "seconds": round(timeout, 4), "evidence": None, "result": {},
+    })  # fmt: skip
+    saver.printer("represent unknown", f"reason: {reason}", "next step: raise --timeout")
+    return UNKNOWN
 
 
 def result(found: Representation, values: Values) -> dict[str, Any]:
@@ -147,9 +181,17 @@ def result(found: Representation, values: Values) -> dict[str, Any]:
             "finite": bool(verdict.evidence.found["finite"]),  # type: ignore[union-attr]
         }
     elif verdict.name == "refuted":
-        pair = verdict.counterexample  # type: ignore[union-attr]
-        out |= {"layers": None, "parameters": None, "inputs_checked": 0, "pair": [pair["x"], pair["y"]]}
+        out |= {"layers": None, "parameters": None, "inputs_checked": 0, "pair": _pair(found, values)}
     return out
+
+
+def _pair(found: Representation, values: Values) -> list[str]:
+    """Two inputs as hex floats, each one number or (x;y;…)."""
+    from fpsmt.floats.vector import to_floats
+
+    assert found.pair is not None
+    rows = [[x.hex for x in to_floats(values.format, values.points[row])] for row in found.pair]
+    return [row[0] if len(row) == 1 else f"({';'.join(row)})" for row in rows]
 
 
 def lines(found: Representation, values: Values) -> list[str]:
@@ -164,10 +206,10 @@ def lines(found: Representation, values: Values) -> list[str]:
             f"equal to the table at all {len(values)} inputs, for every order of every sum; {sums}",
         ]
     if verdict.name == "refuted":
-        pair = verdict.counterexample  # type: ignore[union-attr]
         return [
-            f"represent refuted pair={pair['x']},{pair['y']}",
-            "no first layer tells these two inputs apart, so that no network has different values there, at any depth:",
+            f"represent refuted pair={','.join(_pair(found, values))}",
+            "no first layer tells these two inputs apart, so that no network has different values there, at any depth"
+            + (":" if values.inputs == 1 else "; in the coordinate where they differ:"),
             *(f"  {line}" for line in verdict.replay.lines),  # type: ignore[union-attr]
             "(first layers whose sums are finite at every input of the table)",
         ]

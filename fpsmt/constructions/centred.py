@@ -11,16 +11,17 @@ from __future__ import annotations
 from functools import partial
 
 import numpy as np
+from numpy.typing import NDArray
 
-from fpsmt.constructions.ending import finish
+from fpsmt.constructions.ending import Detectors
 from fpsmt.constructions.shape import Shape, powers, remembered
-from fpsmt.constructions.sparse import Layer, Rows
+from fpsmt.constructions.sparse import Rows
 from fpsmt.errors import Unsupported
 from fpsmt.floats.vector import Carriers
 
 
-def centred(shape: Shape, points: Carriers, values: Carriers) -> tuple[Layer, ...]:
-    """The layers of a network with these values; unsupported where the activation or the domain does not allow it."""
+def centred(shape: Shape, points: Carriers, needed: NDArray[np.bool_]) -> Detectors:
+    """Detectors of all points; unsupported where the activation or the domain does not allow it."""
     name = shape.implementation.text
     if shape.ends is None or float(shape.apply(0.0)) != 0.0 or float(shape.apply(-0.0)) != 0.0:
         raise Unsupported(f"{name} is not 0 at 0 and constant at both ends")
@@ -29,19 +30,19 @@ def centred(shape: Shape, points: Carriers, values: Carriers) -> tuple[Layer, ..
     back = shape.add(shape.mul(factors, high), -shape.mul(factors, low))
     choices = _choices(shape, factors, back)
     first, second, top = Rows(), Rows(), Rows()
-    needed = 2.5 * edge  # leaves room for the rounding of sums
+    steepness = 2.5 * edge  # leaves room for the rounding of sums
     parts: list[tuple[list[int], list[float]]] = []
     for d in range(points.shape[1]):
         axis = np.unique(points[:, d])
         w, b, size = remembered((shape.key(axis), "centred"), partial(_features, shape, axis))
-        weight = np.ldexp(1.0, np.ceil(np.log2(needed) - np.log2(size)).astype(int))
+        weight = np.ldexp(1.0, np.ceil(np.log2(steepness) - np.log2(size)).astype(int))
         if not (weight <= shape.largest).all():
             bad = int(np.argmax(weight))
             raise Unsupported(f"{name} does not move away from 0 fast enough beside {axis[bad]}")
         weight = np.maximum(weight, shape.smallest)
         neurons = [first.add([(d, float(w[i]))], float(b[i])) for i in range(len(axis))]
         parts.append((neurons, weight.tolist()))
-        needed += 1.25 * float(weight.max()) * max(abs(low), abs(high))
+        steepness += 1.25 * float(weight.max()) * max(abs(low), abs(high))
     index = np.stack([np.searchsorted(np.unique(c), c) for c in points.T], axis=1)
 
     def detector(point: int, choice: int, again: bool) -> int:
@@ -50,8 +51,7 @@ def centred(shape: Shape, points: Carriers, values: Carriers) -> tuple[Layer, ..
         a = choices[choice][0]
         return top.add([(above, a), (below, -a)], 0.0, again)
 
-    last = finish(shape, values, [r for _, r in choices], detector, len(points))
-    return first.layer(), second.layer(), top.layer(), last
+    return Detectors.alike([r for _, r in choices], detector, (first, second, top), len(points))
 
 
 def _choices(shape: Shape, factors: Carriers, back: Carriers) -> list[tuple[float, float]]:

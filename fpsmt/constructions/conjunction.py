@@ -15,10 +15,11 @@ from dataclasses import dataclass
 from functools import partial
 
 import numpy as np
+from numpy.typing import NDArray
 
-from fpsmt.constructions.ending import finish, returns
+from fpsmt.constructions.ending import Detectors, returns
 from fpsmt.constructions.shape import Shape, powers, remembered
-from fpsmt.constructions.sparse import Layer, Rows
+from fpsmt.constructions.sparse import Rows
 from fpsmt.errors import Unsupported
 from fpsmt.floats.vector import Carriers
 
@@ -38,8 +39,8 @@ class Gates:
             getattr(self, name)[where] = getattr(other, name)[good]
 
 
-def conjunction(shape: Shape, points: Carriers, values: Carriers) -> tuple[Layer, ...]:
-    """The layers of a network with these values; unsupported where gates are not found."""
+def conjunction(shape: Shape, points: Carriers, needed: NDArray[np.bool_]) -> Detectors:
+    """Detectors of all points; unsupported where gates are not found."""
     edge = shape.zero_up_to
     if edge is None:
         raise Unsupported(f"{shape.implementation.text} is not zero on a half-line")
@@ -47,12 +48,12 @@ def conjunction(shape: Shape, points: Carriers, values: Carriers) -> tuple[Layer
     choices = returns(shape, _biases(shape, edge))
     if not choices:
         raise Unsupported("no bias gives a usable result")
-    needed = max(z for z, _ in choices) - edge
+    span = max(z for z, _ in choices) - edge
     columns = [np.unique(c) for c in points.T]
     reasons = []
     for maps in (1, 2):
         try:
-            return _network(shape, points, values, columns, choices, edge, needed, maps)
+            return _detectors(shape, points, columns, choices, edge, span, maps)
         except Unsupported as reason:
             reasons.append(str(reason))
     raise Unsupported(reasons[-1])
@@ -65,10 +66,10 @@ def _biases(shape: Shape, edge: float) -> Carriers:
     return line[(line > edge) & (np.abs(line) <= 64.0)]
 
 
-def _network(
-    shape: Shape, points: Carriers, values: Carriers, columns: list[Carriers], choices: list[tuple[float, float]],
-    edge: float, needed: float, maps: int,
-) -> tuple[Layer, ...]:  # fmt: skip
+def _detectors(
+    shape: Shape, points: Carriers, columns: list[Carriers], choices: list[tuple[float, float]], edge: float,
+    needed: float, maps: int,
+) -> Detectors:  # fmt: skip
     first, second, top = Rows(), Rows(), Rows()
     gates: list[list[list[tuple[int, float]]]] = []  # by coordinate and value: (neuron, weight)
     for d, axis in enumerate(columns):
@@ -76,7 +77,7 @@ def _network(
         here: list[list[tuple[int, float]]] = [[] for _ in axis]
         pairs = axis if len(axis) > 1 else np.array([axis[0], float(shape.neighbour(axis, 1)[0])])
         for side in (1.0, -1.0):
-            low, high = (pairs[:-1], pairs[1:]) if side > 0 else (-pairs[1:], -pairs[:-1])
+            low, high = (pairs[:-1], pairs[1:]) if side > 0 else (0.0 - pairs[:0:-1], 0.0 - pairs[-2::-1])
             key = (shape.key(low, high), edge, size, needed, maps)
             found = remembered(key, partial(_gates, shape, low, high, edge, size, needed, maps))
             if np.isnan(found.strength).any():
@@ -86,7 +87,7 @@ def _network(
                 u = first.add([(d, side * float(found.w[i]))], float(found.b[i]))
                 if maps == 2:
                     u = second.add([(u, float(found.s[i]))], float(found.k[i]))
-                at = i if side > 0 else i + 1
+                at = i if side > 0 else len(low) - i
                 if at < len(axis):
                     here[at].append((u, float(found.strength[i])))
         gates.append(here)
@@ -96,9 +97,9 @@ def _network(
         terms = [(u, -s) for d, i in enumerate(index[point].tolist()) for u, s in gates[d][i]]
         return top.add(sorted(terms), choices[choice][0], again)
 
-    last = finish(shape, values, [r for _, r in choices], detector, len(points))
-    hidden = [first, second, top] if maps == 2 else [first, top]
-    return (*(rows.layer() for rows in hidden), last)
+    return Detectors.alike(
+        [r for _, r in choices], detector, (first, second, top) if maps == 2 else (first, top), len(points)
+    )
 
 
 def _strength(shape: Shape, theta: Carriers, needed: float) -> Carriers:
@@ -123,18 +124,24 @@ def _down_to(shape: Shape, product: Carriers, target: Carriers) -> Carriers:
 def _gates(shape: Shape, low: Carriers, high: Carriers, edge: float, size: float, needed: float, maps: int) -> Gates:
     """Gates for all pairs, finite on the whole domain where that is possible; a strength of NaN where none was found.
 
-    Tries parameters for the pairs that are left, from the steepest first map on.
+    Tries parameters for the pairs that are left, from the steepest first map on; no first map twice for a pair.
     """
     n = len(low)
     found = Gates(np.zeros(n), np.zeros(n), np.zeros(n), np.zeros(n), np.full(n, np.nan))
-    left = np.arange(n)
+    reach = np.maximum(np.abs(low), np.abs(high))
     for limit in (size, 0.0):
+        before = np.zeros(n)
         for exponent in powers(shape):
+            w = shape.scale(reach, exponent)
+            if limit:
+                w = np.minimum(w, np.ldexp(1.0, int(np.frexp(shape.largest / limit)[1]) - 1))
+            left = np.flatnonzero(np.isnan(found.strength) & (w != before))
+            before = w
             for level in (edge,) if maps == 1 else (edge, 0.0, -1.0, 1.0, -2.0, 2.0, -4.0):
                 for s in (0.0,) if maps == 1 else _second_weights(shape):
                     if not len(left):
-                        return found
-                    tried = _try(shape, low[left], high[left], edge, limit, exponent, level, s)
+                        break
+                    tried = _try(shape, w[left], low[left], high[left], edge, limit, level, s)
                     tried.strength = _strength(shape, tried.strength, needed)
                     good = ~np.isnan(tried.strength)
                     found.take(tried, left[good], good)
@@ -148,10 +155,9 @@ def _second_weights(shape: Shape) -> list[float]:
 
 
 def _try(
-    shape: Shape, low: Carriers, high: Carriers, edge: float, size: float, exponent: int, level: float, s: float
+    shape: Shape, w: Carriers, low: Carriers, high: Carriers, edge: float, size: float, level: float, s: float
 ) -> Gates:
     """Parameters of one kind, with θ in place of the strength; −inf where they make no gate."""
-    w = shape.scale(np.maximum(np.abs(low), np.abs(high)), exponent)
     at, above = shape.mul(w, low), shape.mul(w, high)
     ok = np.isfinite(at) & np.isfinite(above)
     at, above = np.where(ok, at, 0.0), np.where(ok, above, 0.0)

@@ -9,8 +9,8 @@ Trusted.  An interval [lo, hi] of floats is propagated through sums and activati
   `MOST_TERMS` terms; one or two terms have one tree);
 * the bias is added last;
 * the activation's least and largest results over consecutive floats are read from a table (every value of the
-  format), or at the ends for relu and identity.  The place of zero holds the results at −0 and at +0, so that the sign
-  of a zero sum, which may depend on the order, never matters.
+  format), or at the ends for relu, identity and tables that increase.  The place of zero holds the results at −0 and at
+  +0, so that the sign of a zero sum, which may depend on the order, never matters.
 
 A point box gives exactly the set of extremes over all orders; where both ends are one number the value does not depend
 on the order.  Where an infinity could meet its negative, or a table holds NaN, the interval is *open* (no bound).
@@ -30,12 +30,16 @@ from fpsmt.floats.vector import encode, from_ordinals
 
 MOST_TERMS = 8
 MAX_TABLE_BITS = 16
-OPEN, INFINITE = 1, 2  #: flags of an evaluation: NaN is possible; an activation receives or returns an infinity
-TABLE, RELU, IDENTITY = 0, 1, 2
+#: flags of an evaluation: NaN is possible; an activation receives an infinity; it returns one
+OPEN, INFINITE, RETURNED = 1, 2, 4
+TABLE, RELU, IDENTITY, INCREASING = 0, 1, 2, 3
 
 
 class Ranges(NamedTuple):
-    """The activation for compiled code: least and largest results over 2^level consecutive floats."""
+    """The activation for compiled code: least and largest results over 2^level consecutive floats.
+
+    Of an increasing one, whose extremes are at the ends, level 0 alone.
+    """
 
     kind: int
     low: Any
@@ -64,6 +68,8 @@ def ranges(network: Any) -> Ranges:
     if fmt.has_signed_zero:
         other = results[fmt.sign_mask]
         low[top], high[top] = np.minimum(low[top], other), np.maximum(high[top], other)
+    if (low[:-1] <= low[1:]).all() and (high[:-1] <= high[1:]).all():
+        return Ranges(INCREASING, low[None], high[None], top, fmt.fraction_bits, fmt.emin)
     lows, highs = [low], [high]
     while 2 << (len(lows) - 1) <= len(line):
         step = 1 << (len(lows) - 1)
@@ -82,6 +88,8 @@ def activated(lo: float, hi: float, f: Any) -> tuple[float, float]:
         return lo, hi
     a = ordinal(lo, f.emin, f.fraction_bits, f.top) + f.top
     b = ordinal(hi, f.emin, f.fraction_bits, f.top) + f.top
+    if f.kind == INCREASING:
+        return f.low[0, a], f.high[0, b]
     level, span = 0, b - a + 1
     while (2 << level) <= span:
         level += 1
@@ -161,7 +169,7 @@ def evaluate(program: Any, q: int, lo: Any, hi: Any, f: Any, k: Any, at_lo: Any,
             if math.isnan(low) or math.isnan(high):
                 return OPEN
             if math.isinf(low) or math.isinf(high):
-                flags |= INFINITE
+                flags |= RETURNED
         lo[q + i], hi[q + i] = low, high
     return flags
 
@@ -264,16 +272,3 @@ def nonzero_on_boxes(
             values[count, 0], values[count, 1] = low, high
             count += 1
     return count
-
-
-@jit
-def first_at_least(axis: Any, w: float, t: float, k: Any) -> int:
-    """For w > 0: the first index of a sorted axis with w ⊗ axis[i] ≥ t; w ⊗ · is monotone."""
-    a, b = 0, len(axis)
-    while a < b:
-        middle = (a + b) // 2
-        if mul(w, axis[middle], k) >= t:
-            b = middle
-        else:
-            a = middle + 1
-    return a

@@ -73,7 +73,8 @@ class Shape:
     def _from_below(self) -> Carriers:
         return np.maximum.accumulate(self.outputs)
 
-    def _place(self, z: Any) -> Any:
+    def place(self, z: Any) -> Any:
+        """Indices in `line`."""
         return ordinals(self.format, z) + self.top
 
     def apply(self, z: ArrayLike) -> Carriers:
@@ -85,12 +86,12 @@ class Shape:
     def at_least(self, z: ArrayLike) -> Carriers:
         """The least result at z or above."""
         z = np.asarray(z, float)
-        return self._from_above[self._place(z)] if self.listed else self.apply(z)
+        return self._from_above[self.place(z)] if self.listed else self.apply(z)
 
     def at_most(self, z: ArrayLike) -> Carriers:
         """The largest result at z or below."""
         z = np.asarray(z, float)
-        return self._from_below[self._place(z)] if self.listed else self.apply(z)
+        return self._from_below[self.place(z)] if self.listed else self.apply(z)
 
     @cached_property
     def zero_up_to(self) -> float | None:
@@ -127,7 +128,7 @@ class Shape:
     def add(self, a: ArrayLike, b: ArrayLike) -> Carriers:
         return self.vector.add(a, b)
 
-    def neighbour(self, z: ArrayLike, by: int) -> Carriers:
+    def neighbour(self, z: ArrayLike, by: Any) -> Carriers:
         """`by` floats further up, not beyond the largest finite values."""
         places = np.clip(ordinals(self.format, z) + by, -self.format.largest_code, self.format.largest_code)
         return from_ordinals(self.format, places)

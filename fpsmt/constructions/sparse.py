@@ -79,8 +79,8 @@ class Rows:
         key = (tuple(terms), bias)
         if again or key not in self._known:
             self._known[key] = len(self.bias)
-            self.terms.append(tuple((int(j), float(w)) for j, w in terms))
-            self.bias.append(float(bias))
+            self.terms.append(key[0])
+            self.bias.append(bias)
             return len(self.bias) - 1
         return self._known[key]
 
@@ -88,8 +88,8 @@ class Rows:
         if not self.bias:  # everything is zero: one sum of nothing
             self.add([], 0.0)
         starts = np.concatenate([[0], np.cumsum([len(t) for t in self.terms])])
-        flat = [term for row in self.terms for term in row]
-        return Layer(starts, np.array([j for j, _ in flat]), np.array([w for _, w in flat]), np.array(self.bias))
+        flat = np.array([term for row in self.terms for term in row], float).reshape(-1, 2)
+        return Layer(starts, flat[:, 0].astype(np.int64), flat[:, 1], np.array(self.bias, float))
 
 
 @dataclass(frozen=True, eq=False)
@@ -119,7 +119,8 @@ class SparseNetwork:
                 raise UsageError(f"layer {place} has a parameter that is not finite")
             encode(self.format, layer.weights), encode(self.format, layer.bias)
             rows = np.repeat(np.arange(layer.size), np.diff(layer.starts))
-            if len(np.unique(rows * size + layer.columns)) != len(rows):
+            places = rows * size + layer.columns
+            if not (np.diff(places) > 0).all() and len(np.unique(places)) != len(places):
                 raise UsageError(f"layer {place} lists a term twice")
             size = layer.size
 
@@ -164,6 +165,10 @@ class SparseNetwork:
 
     def to_json(self) -> dict[str, Json]:
         """Parameters as base64 of little-endian codes, indices of 32-bit integers."""
+        return dict(self._json)
+
+    @cached_property
+    def _json(self) -> dict[str, Json]:
         layers = [
             {
                 "starts": packed(layer.starts, "<u4"),

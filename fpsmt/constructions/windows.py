@@ -1,305 +1,106 @@
-"""Detectors by rounding alone: for the identity, and for bounded activations such as sin.
+"""Detectors by rounding alone, for the identity.
 
-A feature u(x) takes a value u* at x* only.  Two sums with constants K < K′ that are neighbours round alike at every
-value of the feature but u*, so that the difference of the two is 0 except at x*:
+Units: p is the precision, u a power of two times ω, and the numbers T, C, B, G are multiples of u.  For t = W⊗x let
 
-* bounded: h = I((s⊗u ⊕ K) ⊕ η), u = I(W⊗x ⊕ B), K from a constant neuron; s⊗u* ⊕ K is at the boundary of rounding
-  beside η, whose spacing g is four times the binade of s⊗u*.  The pattern repeats at the distance g/s; where u* has an
-  odd last significand bit, larger floats do not hit it, or few do.
-* cancelling (identity): h = (t ⊕ η) ⊖ (t ⊕ K), t = W⊗x: t ⊕ η is η near t* and cancels t far from it, so that the sum
-  stays bounded and its difference can be scaled up to 1 by the third layer.
-* amplified (identity): as bounded; the difference is small, and a fourth hidden layer scales it up.
+    P = (t ⊕ B) ⊖ (t ⊕ C),    Q = (t ⊕ B) ⊖ (t ⊕ (C − 1)),    B = G · (a number near 3 · 2^(p−2)).
 
-Where a window differs is computed for all values of the format, and a feature is used for x* only if it takes none of
-the others.
+The spacing of floats at B is G.  So P is B less what t ⊕ C is when it is rounded to a multiple of G: the multiples of G
+in t ⊕ B cancel, which also makes all ties round the same way, downwards where B/G is even and upwards where it is odd.
+P ≠ Q only where a tie, an odd multiple of G/2, separates t ⊕ (C − 1) from t ⊕ C:
+
+* T even, from 4 to 2^p (for u > ω: from 2^(p−1) + 4): G = 2^(p+1), ties downwards, C = 2^p + 2 − T.  At t = T the sums
+  are 2^p + 2 and, by rounding to even, 2^p.  Ties are 2^(p+1) apart, and sums up to 2^p in size have spacing 1 or less,
+  so that no other t of the spacing of T is found.
+* T even, from 2^p to 2^(p+1): G = 2^(p+2), ties upwards, C = 2^(p+1) − 1 − T: the same at twice the spacing.
+
+Where t has a larger spacing, C and C − 1 are rounded alike unless one of them is half that spacing, and then rounding
+to even leaves both sums on the same side of a tie, unless C is 2^p or 2^(p−1).  Far away both are absorbed, and P = Q.
+As |P| is at most about 2B, the difference can be scaled to 1 in the next layer.  Whether a window is right is not taken
+from here: it is computed for every t of the format.
+
+Four layers: W is such that W⊗x = T·u only at x*.  There is none for 0, ω, 2ω and 3ω.  Five layers: the first is
+y = V⊗x ⊕ (τ − V⊗x*), which is τ only at x*, so that one window serves all inputs of one exponent.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass
+from functools import lru_cache
 
 import numpy as np
+from numpy.typing import NDArray
 
-from fpsmt.constructions.ending import finish, returns
+from fpsmt.constructions.ending import Detectors
 from fpsmt.constructions.shape import Shape, remembered
-from fpsmt.constructions.sparse import Layer, Rows
+from fpsmt.constructions.sparse import Rows
 from fpsmt.errors import Unsupported
 from fpsmt.floats.vector import Carriers, round_array
 
-SMALL_BITS = 8  #: formats in which all windows are tried
-MOST_DIFFERENCES = 16
-MOST_WINDOWS = 64  #: that are kept for one value
+TARGETS = 40  #: of one unit
 
 
 @dataclass(frozen=True)
 class Window:
-    """Two sums that differ at u* only, among a feature's values: constants low and high, η, spacing g, weight s."""
+    """The constants B, C, C − 1 and the spacing G; nothing but the target is found among |t| < `reach`."""
 
-    s: float
-    low: float
-    high: float
-    eta: float
+    b: float
+    c: float
+    below: float
     gap: float
+    reach: float
 
 
-@dataclass
-class Windows:
-    """Windows by u*, with the other values of the format at which they differ."""
-
-    shape: Shape
-    cancelling: bool
-    reach: float  #: features stay within it
-    fixed_eta: float | None = None  #: with its spacing, for all windows
-    fixed_gap: float = 0.0
-    known: dict[float, list[tuple[Window, Carriers]]] = field(default_factory=dict)
-
-    def at(self, u: float) -> list[tuple[Window, Carriers]]:
-        if self.shape.format.bits <= SMALL_BITS:
-            if not self.known:
-                self._try_all()
-            return self.known.get(u, [])
-        if u not in self.known:
-            self.known[u] = [pair for w in self._tried(u) if (pair := self._checked(u, w)) is not None]
-        return self.known[u]
-
-    def _tried(self, u: float) -> Iterator[Window]:
-        fmt = self.shape.format
-        e = max(int(np.frexp(u)[1]) - 1, fmt.emin)
-        ulp = float(np.ldexp(1.0, e - fmt.fraction_bits))
-        gap = float(np.ldexp(1.0, e + 2)) if self.fixed_eta is None else self.fixed_gap
-        s = 1.0 if self.fixed_eta is None else gap / float(np.ldexp(1.0, e + 2))
-        odd = 2.0 ** (fmt.precision - 1) + 2.0 ** (fmt.precision - 2) - 1
-        etas = [odd * gap, (odd - 1) * gap, -odd * gap, (1 - odd) * gap]
-        for eta in etas if self.fixed_eta is None else [self.fixed_eta]:
-            for before in (s * ulp, 0.0):  # ties at η go up, or down
-                low = gap / 2 - s * u - before
-                yield Window(s, low, low + s * ulp, eta, gap)
-
-    def _try_all(self) -> None:
-        """Every η and every two neighbouring constants; those that differ at few values."""
-        shape, fmt = self.shape, self.shape.format
-        line = shape.line[np.abs(shape.line) <= self.reach]
-        ks = shape.line[np.abs(shape.line) < np.inf]
-        etas = ks[np.abs(ks) >= 2.0**fmt.emin] if self.fixed_eta is None else np.array([self.fixed_eta])
-        scales = [1.0] if self.fixed_eta is None else np.ldexp(1.0, np.arange(fmt.emin, fmt.emax + 1)).tolist()
-        for s in scales:
-            moved = shape.mul(s, line)[None, :]
-            shifted = shape.add(moved, ks[:, None])
-            for eta in etas.tolist():
-                sums = shape.add(shape.add(moved, eta), -shifted) if self.cancelling else shape.add(shifted, eta)
-                finite = np.isfinite(sums)
-                differ = (sums[1:] != sums[:-1]) | ~finite[1:] | ~finite[:-1]
-                for i in np.flatnonzero(differ.any(axis=1) & (differ.sum(axis=1) <= MOST_DIFFERENCES)).tolist():
-                    window = Window(s, float(ks[i]), float(ks[i + 1]), eta, 0.0)
-                    self._keep(line, sums[i], sums[i + 1], differ[i], window)
-        for pairs in self.known.values():
-            pairs.sort(key=lambda pair: len(pair[1]))
-            del pairs[MOST_WINDOWS:]
-
-    def _keep(self, line: Carriers, one: Carriers, other: Carriers, differ: Carriers, w: Window) -> None:
-        for at in np.flatnonzero(differ).tolist():
-            if not (np.isfinite(one[at]) and np.isfinite(other[at])):
-                continue
-            gap = abs(float(other[at] - one[at]))
-            if not 0 < gap < np.inf or 2 / gap > self.shape.largest or np.frexp(gap)[0] != 0.5:
-                continue
-            if self.fixed_eta is not None and (one[at], other[at]) != (w.eta, w.eta + self.fixed_gap):
-                continue
-            others = line[differ & (np.arange(len(line)) != at)]
-            self.known.setdefault(float(line[at]), []).append((w, others))
-
-    def _checked(self, u: float, w: Window) -> tuple[Window, Carriers] | None:
-        shape = self.shape
-        parameters = np.array([w.s, w.low, w.high, w.eta])
-        exact = np.abs(parameters) <= shape.largest
-        if not exact.all() or (round_array(shape.context, parameters) != parameters).any():
-            return None
-        line = shape.line[np.abs(shape.line) <= self.reach]
-        one, other = (self.sums(line, k, w) for k in (w.low, w.high))
-        differ = (one != other) | ~np.isfinite(one) | ~np.isfinite(other)
-        at = int(np.searchsorted(line, u))
-        if not differ[at] or abs(one[at] - other[at]) != w.gap:
-            return None
-        if self.fixed_eta is not None and {float(one[at]), float(other[at])} != {w.eta, w.eta + w.gap}:
-            return None
-        differ[at] = False
-        return w, line[differ]
-
-    def sums(self, u: Carriers, k: float, w: Window) -> Carriers:
-        shape = self.shape
-        if self.cancelling:
-            return shape.add(shape.add(u, w.eta), -shape.add(u, k))
-        return shape.add(shape.add(shape.mul(w.s, u), k), w.eta)
+@lru_cache(maxsize=8192)
+def window(shape: Shape, target: int, unit: float) -> Window | None:
+    """The window at target · unit; none where a constant is not a value of the format or the target is not found."""
+    p, line = shape.format.precision, shape.line[np.isfinite(shape.line)]
+    small = target < 2**p
+    tie = 2**p if small else 2 ** (p + 1)
+    c = tie - target + (2 if small else -1)
+    centre = 2 * tie * (3 * 2**p // 8 * 2 if small else 3 * 2**p // 4 | 1)
+    numbers = np.array([centre, c, c - 1, 2 * tie, target]) * unit
+    if c < 1 or numbers.max() > shape.largest or (round_array(shape.context, numbers) != numbers).any():
+        return None
+    with np.errstate(invalid="ignore"):
+        high = shape.add(line, numbers[0])
+        one, other = (shape.add(high, -shape.add(line, z)) for z in (numbers[1], numbers[2]))
+        differ = ~(one == other) | ~np.isfinite(one)
+    at = int(np.searchsorted(line, numbers[4]))
+    if not differ[at] or other[at] - one[at] != numbers[3]:
+        return None
+    differ[at] = False
+    b, c, below, gap = numbers[:4].tolist()
+    return Window(b, c, below, gap, float(np.abs(line[differ]).min(initial=np.inf)))
 
 
 @dataclass
 class Chosen:
-    """For each input: its feature (W, B), u* and the window."""
+    """For each input the weight W, T and u; W = 0 where there is none."""
 
     weight: Carriers
-    bias: Carriers
-    value: Carriers
-    window: list[Window | None]
+    target: Carriers
+    unit: Carriers
 
 
-def choose(
-    shape: Shape, axis: Carriers, windows: Windows, pairs: Iterator[tuple[float, float]], wanted: float
-) -> Chosen:
-    """A feature and a window for every input; `wanted` is the exponent up to which u* is preferred."""
-    n = len(axis)
-    out = Chosen(np.zeros(n), np.zeros(n), np.zeros(n), [None] * n)
-    left = np.ones(n, bool)
-    later: list[tuple[float, float]] = []
-    for attempt in (0, 1):
-        for w, b in pairs if attempt == 0 else later:
-            if not left.any():
-                return out
-            later += [(w, b)] if attempt == 0 else []
-            z = shape.add(shape.mul(w, axis), b)
-            if not np.isfinite(z).all():
-                continue
-            u = shape.apply(z)
-            values, first, counts = np.unique(u, return_index=True, return_counts=True)
-            fit = left[first] & (counts == 1) & (values != 0) & np.isfinite(values)
-            if windows.cancelling and shape.format.bits > SMALL_BITS:
-                fit &= values > 0
-            size = np.abs(np.where(fit, values, 1.0))
-            e = np.maximum(np.frexp(size)[1] - 1, shape.format.emin)
-            if shape.format.bits > SMALL_BITS:
-                fit &= np.ldexp(size, shape.format.fraction_bits - e) % 2 == 1
-                if attempt == 0:
-                    fit &= e <= wanted
-            for j in np.flatnonzero(fit).tolist():
-                i, value = int(first[j]), float(values[j])
-                mirrored = windows.fixed_eta is not None and value < 0  # by the sign of s
-                for window, others in windows.at(-value if mirrored else value):
-                    mine = -others if mirrored else others
-                    places = np.searchsorted(values, mine)
-                    if not (values[np.minimum(places, len(values) - 1)] == mine).any():
-                        out.weight[i], out.bias[i], out.value[i], out.window[i] = w, b, value, window
-                        left[i] = False
-                        break
+def identity_windows(shape: Shape, points: Carriers, needed: NDArray[np.bool_]) -> Detectors:
+    """Detectors for four layers, for the identity and one input."""
+    axis = _one_input(shape, points)
+    if (needed & (np.abs(axis) < 4 * shape.smallest)).any():
+        raise Unsupported("four layers single out no input below 4ω in size")
+    chosen = remembered((shape.key(axis), "windows"), lambda: choose(shape, axis))
+    left = needed & (chosen.weight == 0)
     if left.any():
         raise Unsupported(
-            f"{shape.implementation.text} in {shape.format}: no feature singles out {axis[int(np.argmax(left))]} by "
-            f"rounding ({int(left.sum())} of {n} inputs are left)"
+            f"four layers do not single out {axis[int(np.argmax(left))]} ({int(left.sum())} of {len(axis)} inputs are "
+            "left)"
         )
-    return out
+    return _detectors(shape, axis, chosen, None)
 
 
-def _pairs(shape: Shape, biases: list[float]) -> Iterator[tuple[float, float]]:
-    """Features: all weights of a small format; else numbers of few bits times powers of two, of both signs."""
-    fmt = shape.format
-    zero = float(shape.smallest * (2**fmt.precision - 1))
-    yield 1.0, zero
-    if fmt.bits <= SMALL_BITS:
-        line = shape.line[(shape.line > 0) & (shape.line <= 1.0)][::-1].tolist()
-    else:
-        p = fmt.precision
-        near = [1 - 2.0**-j for j in range(p, 1, -1)] + [1 + 2.0**-j for j in range(p - 1, 0, -1)]
-        mantissas = [1.0, *near, *(m / 16 for m in range(17, 32, 2))]
-        line = [m * 2.0**-k for m in mantissas[: p // 2 + 2] for k in range(fmt.emax - fmt.emin + p)]
-        line += [m * 2.0**-k for m in mantissas[p // 2 + 2 :] for k in range(fmt.emax - fmt.emin + p)]
-        line = [w for w in line if w <= 1.0 and float(round_array(shape.context, [w])[0]) == w and w > 0]
-    for b in biases:
-        for w in line:
-            yield w, b
-            yield -w, b
-
-
-def identity_windows(shape: Shape, points: Carriers, values: Carriers) -> tuple[Layer, ...]:
-    """Four layers for the identity and one input; five where four are not enough: at 0, and in small formats."""
+def shifted_windows(shape: Shape, points: Carriers, needed: NDArray[np.bool_]) -> Detectors:
+    """Detectors for five layers, for the identity and one input."""
     axis = _one_input(shape, points)
-    if not np.array_equal(shape.apply(axis), axis):
-        raise Unsupported(f"{shape.implementation.text} is not the identity on the inputs")
-    if (values[axis == 0] == 0).all():
-        try:
-            return _identity(shape, axis, values, True)
-        except Unsupported:
-            pass
-    return _identity(shape, axis, values, False)
-
-
-def _identity(shape: Shape, axis: Carriers, values: Carriers, cancelling: bool) -> tuple[Layer, ...]:
-    fmt = shape.format
-    windows = Windows(shape, cancelling, float(np.abs(axis).max()))
-    needed = axis != 0 if cancelling else np.ones(len(axis), bool)
-    chosen = remembered(
-        (shape.key(axis[needed]), cancelling),
-        lambda: choose(shape, axis[needed], windows, _pairs(shape, [0.0]), 2 - fmt.precision),
-    )
-    place = np.cumsum(needed) - 1
-    first, second, third, top = Rows(), Rows(), Rows(), Rows()
-    one = None if cancelling else first.add([], 1.0)
-
-    def detector(point: int, choice: int, again: bool) -> int:
-        i = int(place[point])
-        window, w, b = chosen.window[i], float(chosen.weight[i]), float(chosen.bias[i])
-        assert window is not None
-        if one is None:
-            near = first.add([(0, w)], window.eta)
-            pair = [second.add([(near, 1.0), (first.add([(0, w)], k), -1.0)]) for k in (window.low, window.high)]
-        else:
-            u = first.add([(0, w)], b)
-            pair = [second.add([(one, k), (u, 1.0)], window.eta) for k in (window.low, window.high)]
-        ends = [float(windows.sums(np.array([chosen.value[i]]), k, window)[0]) for k in (window.low, window.high)]
-        a = (1.0, 2.0)[choice] / (ends[1] - ends[0])
-        if cancelling:
-            return top.add(sorted([(pair[0], -a), (pair[1], a)]), 0.0, again)
-        return top.add([(third.add(sorted([(pair[0], -1.0), (pair[1], 1.0)])), a)], 0.0, again)
-
-    last = finish(shape, values, [1.0, 2.0], detector, len(axis))
-    hidden = [first, second, top] if cancelling else [first, second, third, top]
-    return (*(rows.layer() for rows in hidden), last)
-
-
-def bounded_windows(shape: Shape, points: Carriers, values: Carriers) -> tuple[Layer, ...]:
-    """Four layers for one input and a bounded activation."""
-    axis = _one_input(shape, points)
-    inner = shape.outputs[np.isfinite(shape.line)]
-    if not np.isfinite(inner).all() or np.abs(inner).max() > 8.0 or float(shape.apply(0.0)) != 0.0:
-        raise Unsupported(f"{shape.implementation.text} is not bounded by a small number and 0 at 0")
-    beta = _constant(shape)
-    reasons = ["there is no separation point"]
-    for eta, gap in _separations(shape)[:3]:
-        try:
-            return _bounded(shape, axis, values, eta, gap, beta, float(np.abs(inner).max()))
-        except Unsupported as reason:
-            reasons.append(str(reason))
-    raise Unsupported(reasons[-1])
-
-
-def _bounded(
-    shape: Shape, axis: Carriers, values: Carriers, eta: float, gap: float, beta: float, reach: float
-) -> tuple[Layer, ...]:
-    fmt = shape.format
-    windows = Windows(shape, False, reach, eta, gap)
-    steps = (1.0, 1.25, 1.5, 1.75) if fmt.bits <= SMALL_BITS else (1.0, 1.5)
-    biases = [0.0, *(s * m * 2.0**e for e in range(0, -4, -1) for m in steps for s in (1.0, -1.0))]
-    factors = shape.line[(shape.line > 0) & np.isfinite(shape.mul(shape.line, max(reach, 1.0)))]
-    back = shape.add(shape.mul(factors, shape.apply(eta + gap)), -shape.mul(factors, shape.apply(eta)))
-    inputs, which = np.unique(back, return_index=True)
-    choices = returns(shape, inputs)
-    if not choices:
-        raise Unsupported(f"{shape.implementation.text}: no factor of the third layer gives a usable result")
-    finish(shape, values, [r for _, r in choices], lambda point, choice, again: point, len(axis))  # are they enough?
-    chosen = remembered((shape.key(axis), eta), lambda: choose(shape, axis, windows, _pairs(shape, biases), -6))
-    factor = {z: float(factors[i]) for z, i in zip(inputs.tolist(), which.tolist(), strict=True)}
-    first, second, top = Rows(), Rows(), Rows()
-    constant, c = float(shape.apply(beta)), first.add([], beta)
-
-    def detector(point: int, choice: int, again: bool) -> int:
-        window = chosen.window[point]
-        assert window is not None
-        u = first.add([(0, float(chosen.weight[point]))], float(chosen.bias[point]))
-        s = window.s * float(np.sign(chosen.value[point]))
-        pair = [second.add([(c, k / constant), (u, s)] if k else [(u, s)], eta) for k in (window.low, window.high)]
-        a = factor[choices[choice][0]]
-        return top.add(sorted([(pair[0], -a), (pair[1], a)]), 0.0, again)
-
-    last = finish(shape, values, [r for _, r in choices], detector, len(axis))
-    return first.layer(), second.layer(), top.layer(), last
+    return _detectors(shape, axis, *remembered((shape.key(axis), "shifted"), lambda: shifted(shape, axis)))
 
 
 def _one_input(shape: Shape, points: Carriers) -> Carriers:
@@ -307,28 +108,100 @@ def _one_input(shape: Shape, points: Carriers) -> Carriers:
         raise Unsupported("this construction is for one input")
     if not shape.listed:
         raise Unsupported(f"{shape.format} has too many values to compare windows at all of them")
-    return points[:, 0]
+    axis = points[:, 0]
+    if not np.array_equal(shape.apply(axis), axis):
+        raise Unsupported(f"{shape.implementation.text} is not the identity on the inputs")
+    return axis
 
 
-def _constant(shape: Shape) -> float:
-    """β with I(β) = β a power of two, or another power of two."""
-    line = shape.line[(shape.line > 0) & (shape.line <= 4.0)][::-1]
-    results = shape.apply(line)
-    exact = np.flatnonzero((np.frexp(np.where(results > 0, results, 3.0))[0] == 0.5) & (results > 0))
-    if not len(exact):
-        raise Unsupported("the activation never returns a power of two, which constants are made of")
-    return float(line[exact[0]])
+def _detectors(
+    shape: Shape, axis: Carriers, chosen: Chosen, shifts: tuple[Carriers, Carriers] | None
+) -> Detectors:
+    zeroth, first, second, top = Rows(), Rows(), Rows(), Rows()
+
+    def detector(point: int, choice: int, again: bool) -> int:
+        found = window(shape, int(chosen.target[point]), float(chosen.unit[point]))
+        assert found is not None
+        source = 0 if shifts is None else zeroth.add([(0, float(shifts[0][point]))], float(shifts[1][point]))
+        high, *pair = (first.add([(source, float(chosen.weight[point]))], k) for k in (found.b, found.c, found.below))
+        one, other = (second.add([(high, 1.0), (z, -1.0)]) for z in pair)
+        a = (1.0, 2.0)[choice] / found.gap
+        return top.add(sorted([(one, -a), (other, a)]), 0.0, again)
+
+    rows = (first, second, top) if shifts is None else (zeroth, first, second, top)
+    return Detectors.alike([1.0, 2.0], detector, rows, len(axis))
 
 
-def _separations(shape: Shape) -> list[tuple[float, float]]:
-    """(η, spacing): I differs at η and the next float; η has an odd significand, inside a binade."""
-    fmt, found = shape.format, []
-    for e in (-1, 0, 1, -2):
-        gap = float(np.ldexp(1.0, e - fmt.fraction_bits))
-        line = np.ldexp(1.0, e) + gap * (2 * np.arange(0, 1 << (fmt.precision - 2)) + 1)
-        rise = shape.apply(line + gap) - shape.apply(line)
-        good = np.flatnonzero(rise > 0)
-        found += [(float(line[i]), gap) for i in good[np.argsort(np.abs(rise[good] - gap), kind="stable")][:1]]
-    return found
+def targets(precision: int) -> list[int]:
+    """T at which windows are right for every unit: the largest below 2^p, then those from there on, for small p."""
+    most = 2**precision
+    return [*range(most - 2, max(most // 2 + 2, most - 2 * TARGETS), -2), *range(3 * most // 2, 2 * most, 2)[:TARGETS]]
 
 
+def choose(shape: Shape, axis: Carriers) -> Chosen:
+    """A weight and a window for every input that is not too near to 0."""
+    n, p, smallest = len(axis), shape.format.precision, shape.smallest
+    out = Chosen(np.zeros(n), np.zeros(n, np.int64), np.zeros(n))
+    for sign in (1.0, -1.0):
+        order = np.argsort(sign * axis, kind="stable")
+        line = sign * axis[order]
+        multiple = np.where((line > 0) & (line < 2**p * smallest), line / smallest, 0.0).astype(np.int64)
+        for less in (0, 2, 4):  # below 2^p · ω: the next smaller even multiples of ω
+            _take(shape, line, order, sign, multiple // 2 * 2 - less, np.full(n, smallest), out)
+        far = line >= 2**p * smallest
+        for target in targets(p):
+            # the least unit for which the weight is not subnormal
+            least = np.where(far, np.ldexp(line, shape.format.emin) / (target * smallest), 1.0)
+            unit = np.ldexp(smallest, np.maximum(np.ceil(np.log2(least)), 0.0).astype(np.int64))
+            _take(shape, line, order, sign, np.where(far, target, 0), unit, out)
+    return out
+
+
+def _take(
+    shape: Shape, line: Carriers, order: Carriers, sign: float, target: Carriers, unit: Carriers, out: Chosen
+) -> None:
+    """Enters the weights W at most 1 with W⊗x = target · unit for one x of an ascending line, and windows there."""
+    left = (out.weight[order] == 0) & (target >= 4) & (target * unit <= np.minimum(line, shape.largest))
+    aim, span = np.where(left, target * unit, 0.0), float(np.abs(line).max())
+    near = round_array(shape.context, np.divide(aim, line, out=np.zeros(len(line)), where=left))
+    before, after = np.roll(line, 1), np.roll(line, -1)
+    before[0], after[-1] = -shape.largest, shape.largest
+    for by in (0, 1, -1):
+        w = shape.neighbour(near, by)
+        good = left & (w > 0) & (w <= 1.0)
+        w = np.where(good, w, 0.0)
+        good &= shape.mul(w, line) == aim
+        good &= ((shape.mul(w, before) != aim) | (before == line)) & ((shape.mul(w, after) != aim) | (after == line))
+        for i in np.flatnonzero(good).tolist():
+            found = window(shape, int(target[i]), float(unit[i]))
+            if found is not None and w[i] * span < found.reach:
+                at = order[i]
+                out.weight[at], out.target[at], out.unit[at] = sign * w[i], target[i], unit[i]
+                left[i] = False
+
+
+def shifted(shape: Shape, axis: Carriers) -> tuple[Chosen, tuple[Carriers, Carriers]]:
+    """The windows, and V and τ − V⊗x* for each input: |V| a power of two, V⊗x* a multiple of u up to 2^p."""
+    fmt, n = shape.format, len(axis)
+    below = shape.neighbour(np.maximum(np.abs(axis), 2 * shape.smallest), -1)  # a power of two ends the binade below it
+    e = np.maximum(np.frexp(below)[1] - 1, fmt.emin)
+    v = np.ldexp(1.0, np.maximum(fmt.emin - e, fmt.emin - fmt.fraction_bits))
+    unit = v * np.ldexp(shape.smallest, e - fmt.emin)
+    out, span = Chosen(np.ones(n), np.zeros(n, np.int64), np.zeros(n)), float(np.abs(axis).max())
+    for value in np.unique(unit).tolist():
+        here = unit == value
+        reach = float(v[here].max()) * span + value * 2**fmt.precision
+        most = 2**fmt.precision
+        if value == shape.smallest:
+            tried = [(t, value) for t in range(most - 2, 2, -2)]
+        else:
+            tried = [(t, value) if t < most else (t, value / 2) for t in targets(fmt.precision)]
+        for t, u in tried:
+            found = window(shape, t, u)
+            if found is not None and min(reach, shape.largest) < found.reach:
+                out.target[here], out.unit[here] = t, u
+                break
+        else:
+            raise Unsupported(f"{fmt}: no window among the multiples of {value:g} ({int(here.sum())} of {n} inputs)")
+    v = np.where(axis < 0, -v, v)  # V⊗x* ≥ 0
+    return out, (v, shape.add(out.target * out.unit, -shape.mul(v, axis)) + 0.0)

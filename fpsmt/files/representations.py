@@ -7,6 +7,7 @@ import json
 import math
 import zipfile
 import zlib
+from collections.abc import Sequence
 from fractions import Fraction
 from itertools import pairwise
 from pathlib import Path
@@ -20,11 +21,13 @@ from fpsmt.errors import UsageError
 from fpsmt.files.arrays import load_array
 from fpsmt.floats import Format, exactly, nearest, read_number
 from fpsmt.floats.vector import embeds
+from fpsmt.floats.vector import values as all_values
 from fpsmt.functions import Function, Implementation, Table
 from fpsmt.networks import save_arrays
 
 MAX_BYTES = 1 << 28
 MAX_ROWS = 1 << 20
+MOST_RANDOM_BITS = 16
 MOST_DENSE = 1 << 20  #: weights of a network that is written as an ordinary one
 
 
@@ -48,6 +51,43 @@ def read_table(path: str, fmt: Format, outputs: int = 1) -> Values:
         return Values(fmt, _numbers(points), _numbers(values))
     except UsageError as error:
         raise UsageError(f"{path}: {error}") from None
+
+
+def read_tables(paths: Sequence[str], fmt: Format, outputs: int = 1) -> Values:
+    """Tables side by side, on the inputs of all of them; where a table lacks an input, its values are 0."""
+    tables = [read_table(path, fmt, outputs) for path in paths]
+    for path, table in zip(paths, tables, strict=True):
+        if table.inputs != tables[0].inputs:
+            raise UsageError(f"{path} has {table.inputs} inputs in a row, and {paths[0]} has {tables[0].inputs}")
+    points = np.unique(np.concatenate([table.points for table in tables]), axis=0)
+    if len(points) > MAX_ROWS:
+        raise UsageError(f"the tables have {len(points)} inputs together: at most {MAX_ROWS} are read")
+    row = {x: i for i, x in enumerate(map(tuple, points.tolist()))}
+    values = np.zeros((len(points), outputs * len(tables)))
+    for k, table in enumerate(tables):
+        here = [row[x] for x in map(tuple, table.points.tolist())]
+        values[here, k * outputs : (k + 1) * outputs] = table.values
+    return Values(fmt, points, values)
+
+
+def random_tables(fmt: Format, count: int, seed: int = 0) -> Values:
+    """All finite inputs of a format of at most 16 bits, with `count` columns of random values.
+
+    Any value but NaN, with equal chances; in each column both infinities (where the format has them), zero, and the
+    least and the largest values of both signs occur.
+    """
+    if fmt.bits > MOST_RANDOM_BITS:
+        raise UsageError(f"--random is over all values of a format of at most {MOST_RANDOM_BITS} bits, not {fmt}")
+    line = all_values(fmt)
+    line = line[~np.isnan(line)]
+    points = np.unique(line[np.isfinite(line)] + 0.0)
+    size = np.array([float(fmt.largest), float(fmt.smallest), *[np.inf] * fmt.has_infinity])
+    special = np.concatenate([size, -size, [0.0]])
+    rng = np.random.default_rng(seed)
+    values = rng.choice(line, (len(points), count))
+    for column in values.T:
+        column[rng.choice(len(points), min(len(special), len(points)), replace=False)] = special[: len(points)]
+    return Values(fmt, points[:, None], values)
 
 
 def _numbers(array: Any) -> Any:

@@ -20,6 +20,7 @@ from fpsmt.kernel.rules import (
     separation,
     separation_points,
     sums,
+    universal,
     witness,
 )
 
@@ -27,5 +28,5 @@ __all__ = [
     "approximation", "approximation_networks", "conditions", "contracts", "extremes", "formulas", "functions",
     "gradient_conditions", "gradient_functions", "gradient_representation", "gradients", "identities",
     "predictions", "representation", "safety", "safety_intervals", "separation", "separation_points", "sums",
-    "witness",
+    "universal", "witness",
 ]  # fmt: skip

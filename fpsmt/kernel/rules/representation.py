@@ -13,6 +13,7 @@ from fpsmt.claims.claim import Claim, Json
 from fpsmt.claims.representation import Reference, Represents, schedules_to_json
 from fpsmt.constructions.cones import Hits, last_hidden
 from fpsmt.constructions.intervals import all_trees
+from fpsmt.constructions.sparse import SparseNetwork
 from fpsmt.errors import EvidenceError, InternalError, Unsupported
 from fpsmt.floats import Context, Overflow, Subnormals
 from fpsmt.floats.compiled import parameters
@@ -24,7 +25,7 @@ from fpsmt.networks import ANY, Tree, tree_to_json
 
 SPOT_CHECKS = 3  #: inputs at which the compiled values are compared with the reference
 OTHER_NEURONS = 20  #: of the last hidden layer that are compared there besides the ones that are not zero
-MOST_PRODUCTS = 6  #: of the last layer that are not zero at one input
+MOST_PRODUCTS = 10  #: of the last layer that are not zero at one input
 TRIES = 200  #: random schedules in the search for a counterexample
 
 
@@ -47,10 +48,9 @@ def representation(claim: Claim, data: Mapping[str, Json], premises: Sequence[Cl
     if not isinstance(claim, Represents):
         raise EvidenceError(f"representation by indicators does not speak about {claim.kind}")
     network, table = claim.network, claim.table
-    if network.context.subnormals is not Subnormals.GRADUAL:
-        return Open("with flushed subnormals a zero term is not neutral")
-    if network.context.overflow is Overflow.NAN and network.format.has_infinity:
-        return Open("where infinities are values and overflow is NaN, operations are not monotone")
+    reason = not_neutral(network.context)
+    if reason:
+        return Open(reason)
     if len(network.layers) < 2:
         return Open("the network has no hidden layer")
     if (network.layers[-1].weights == 0.0).any():
@@ -66,13 +66,22 @@ def representation(claim: Claim, data: Mapping[str, Json], premises: Sequence[Cl
     wrong = ~((low == table.values) & (high == table.values))
     if wrong.any():
         return _wrong(claim, low, high, wrong)
-    _spot_check(claim, hits)
+    spot_check(network, table.points, hits, claim.hash)
     tabled = isinstance(network.implementation.contract, Table)
     found = {
         "inputs_checked": len(table), "neurons": network.layers[-2].size, "different_cones": hits.cones,
         "finite": hits.finite,
     }  # fmt: skip
     return Holds(found, (VECTOR,) if tabled else (VECTOR, BALLS))
+
+
+def not_neutral(ctx: Context) -> str:
+    """Why zero terms are not neutral, or operations not monotone, in the context; empty when they are."""
+    if ctx.subnormals is not Subnormals.GRADUAL:
+        return "with flushed subnormals a zero term is not neutral"
+    if ctx.overflow is Overflow.NAN and ctx.format.has_infinity:
+        return "where infinities are values and overflow is NaN, operations are not monotone"
+    return ""
 
 
 def outputs(claim: Represents, hits: Hits) -> tuple[Carriers, Carriers]:
@@ -99,8 +108,9 @@ def outputs(claim: Represents, hits: Hits) -> tuple[Carriers, Carriers]:
         several = (least != most) & infinite
         unsure = two[(several[two] & infinite[two + 1]) | (infinite[two] & several[two + 1])]
         low[point[unsure], o] = np.nan
+        ends = np.concatenate([[0], np.cumsum(count)])
         for x in np.flatnonzero(count > 2):
-            mine = point == x
+            mine = slice(ends[x], ends[x + 1])
             low[x, o], high[x, o] = _all_orders(network.context, least[mine], most[mine])
         if last.bias[o] != 0.0:
             low[:, o], high[:, o] = vector.add(low[:, o], last.bias[o]), vector.add(high[:, o], last.bias[o])
@@ -153,19 +163,18 @@ def _schedules(claim: Represents) -> Iterator[dict[tuple[int, int], Tree]]:
         yield {(place, i): ANY.random_tree(int(n), rng) for place, i, n in sums}
 
 
-def _spot_check(claim: Represents, hits: Hits) -> None:
+def spot_check(network: SparseNetwork, points: Carriers, hits: Hits, seed: str) -> None:
     """The neurons that are not zero, and some others, by the reference arithmetic at some inputs."""
-    rng, network = Random(claim.hash), claim.network
-    last = len(network.layers) - 2
-    for point in rng.sample(range(len(claim.table)), min(SPOT_CHECKS, len(claim.table))):
+    rng, last = Random(seed), len(network.layers) - 2
+    for point in rng.sample(range(len(points)), min(SPOT_CHECKS, len(points))):
         mine = hits.point == point
         wanted = {int(j): (a, b) for j, a, b in zip(hits.neuron[mine], hits.low[mine], hits.high[mine], strict=True)}
         for j in rng.sample(range(network.layers[last].size), min(OTHER_NEURONS, network.layers[last].size)):
             wanted.setdefault(j, (0.0, 0.0))
-        reference = Reference(network, to_floats(network.format, claim.table.points[point]))
+        reference = Reference(network, to_floats(network.format, points[point]))
         for j, (a, b) in wanted.items():
             if np.isnan(a) or np.isnan(b):  # no bound is known, and no output needs one
                 continue
             y = float(reference.value(last, j))
             if not a <= y <= b:
-                raise InternalError(f"neuron {j} is {y!r} by the reference at {claim.table.points[point]}")
+                raise InternalError(f"neuron {j} is {y!r} by the reference at {points[point]}")
