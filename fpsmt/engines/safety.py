@@ -37,6 +37,7 @@ MOST_SIGNS = 24  #: of units told on one way down
 FEW_INPUTS = 16  #: with so few or fewer inputs they alone are split
 PREFER = 1.0  #: how many times the worth of an input the loss of a unit must be, to tell its sign
 SPARE = 1e-12  #: by which a bound should pass its limit, so that it passes again in another order of summation
+FIRST = 1 / 8  #: share of the time in which a violation is looked for before boxes are split
 FEW = 3  #: values on a side of a small box
 STEEPNESS = 0.05  #: weight of the slope of the bound beside the loss of the relaxation
 
@@ -59,7 +60,7 @@ def splits(claim: Safe, options: Options) -> Verdict:
     deadline = start + options.timeout
     relaxation = Relaxation(claim.network, claim.executions)
     hunt = Hunt(claim, relaxation, Random(options.seed))
-    found = hunt.start(deadline)
+    found = hunt.start(min(deadline, start + options.timeout * FIRST))
     if found is not None:
         return kernel.refute(claim, safe_counterexample(*found))
     done = Progress()
@@ -107,7 +108,7 @@ class Search:
     def run(self, deadline: float, name: str) -> str | Unknown | Found:
         """The text of a tree, or why there is none, or an input and schedules that are unsafe."""
         box = ends_of(self.claim, self.query)
-        if box is None or not self.rows:
+        if box is None or not self.rows or excluded_by_values(self.claim, self.query, *box).all():
             return tree_text(np.array([LEAF]))
         self.wide = box[1] > box[0]
         self.width = np.where(self.wide, box[1] - box[0], 1.0)
