@@ -209,7 +209,7 @@ class _Search:
 
     def add(self, j: int, points: Any, low: Any, high: Any) -> None:
         for place, value in ((self.neuron, j), (self.low, low), (self.high, high)):
-            place.append(np.broadcast_to(value, len(points)) if len(points) > 1 else np.atleast_1d(value))
+            place.append(np.full(1, value) if len(points) == 1 else np.broadcast_to(value, len(points)))
         self.point.append(points)
 
     def finite(self) -> bool:
