@@ -7,16 +7,17 @@ are about the networks that `constructions` makes for one table of random values
 import numpy as np
 
 from fpsmt.claims import Case, Represents, Values, cases, spec
+from fpsmt.constructions.absorption import absorption
 from fpsmt.constructions.centred import centred
 from fpsmt.constructions.conjunction import conjunction
 from fpsmt.constructions.shape import Shape
 from fpsmt.constructions.sparse import SparseNetwork
-from fpsmt.constructions.windows import bounded_windows, identity_windows
+from fpsmt.constructions.windows import shifted_windows
 from fpsmt.floats import Format, context, float8_e4m3, float8_e5m2
 from fpsmt.floats.vector import values
 from fpsmt.functions import implementation_named
 
-MADE_BY = {"tanh": centred, "identity": identity_windows, "sin": bounded_windows}
+MADE_BY = {"tanh": centred, "identity": shifted_windows, "sin": absorption}
 
 
 def random_table(fmt: Format, seed: int = 0, inputs: int = 1) -> Values:

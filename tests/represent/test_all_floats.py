@@ -1,4 +1,4 @@
-"""Bounded activations by absorption and the identity by windows: all finite inputs of small formats, some of float16."""
+"""Bounded activations by absorption and the identity by windows: all finite inputs of small formats, some of wider."""
 
 from __future__ import annotations
 
