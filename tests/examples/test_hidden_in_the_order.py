@@ -1,4 +1,4 @@
-"""The network that hides its behaviour in the order of a sum: unsafe in some order, safe in another and over the reals."""
+"""The network that hides its behaviour in the order of a sum: unsafe in some order, safe in another and in reals."""
 
 from __future__ import annotations
 
