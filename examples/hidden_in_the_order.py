@@ -1,8 +1,9 @@
 """A network that hides its behaviour in the order of one sum.
 
 Class 0 has the score ½, and class 1 has 100·relu(h), where h adds four terms: t, B, −B and −t, with B = 2²⁵ and
-t = relu(x₀ + x₁ − 1.5).  Over the real numbers h is 0 at every input.  From left to right t is absorbed by B, and h = −t ≤ 0.  But
-t + ((B − t) − B) is t: in this order class 1 wins where x₀ + x₁ > 1.505, and no bound over the reals can see it.
+t = relu(x₀ + x₁ − 1.5).  Over the real numbers h is 0 at every input.  From left to right t is absorbed by B, and
+h = −t ≤ 0.  But t + ((B − t) − B) is t: in this order class 1 wins where x₀ + x₁ > 1.505, and no bound over the
+reals can see it.
 
 Run it to write ``hidden.onnx`` and ``hidden.vnnlib``, and to ask:
 

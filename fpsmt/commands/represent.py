@@ -42,6 +42,7 @@ def represent_command(
     random: Annotated[
         int | None, typer.Option("--random", metavar="N", help="N random tables over all finite inputs instead.")
     ] = None,
+    inputs: Annotated[int, typer.Option("--inputs", metavar="N", help="How many inputs random tables have.")] = 1,
     seed: Annotated[int, typer.Option("--seed", metavar="S", help="Of the random tables.")] = 0,
     output: Annotated[str | None, typer.Option("-o", "--output", metavar="NET", help="Where the network goes.")] = None,
     implementation: Annotated[
@@ -104,7 +105,7 @@ def represent_command(
         use = read_implementation(implementation, function_named(activation), ctx.format)
     saver = Saver.of("represent", json_to, out, no_save)
     if random is not None:
-        return run_tables(ctx, use, random_tables(ctx.format, random, seed), random, saver, timeout, output)
+        return run_tables(ctx, use, random_tables(ctx.format, random, seed, inputs), random, saver, timeout, output)
     assert tables is not None
     if len(tables) > 1:
         values = read_tables(tables, ctx.format, outputs)

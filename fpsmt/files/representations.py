@@ -28,6 +28,7 @@ from fpsmt.networks import save_arrays
 MAX_BYTES = 1 << 28
 MAX_ROWS = 1 << 20
 MOST_RANDOM_BITS = 16
+MOST_POINTS = 1 << 18  #: of random tables
 MOST_DENSE = 1 << 20  #: weights of a network that is written as an ordinary one
 
 
@@ -70,8 +71,8 @@ def read_tables(paths: Sequence[str], fmt: Format, outputs: int = 1) -> Values:
     return Values(fmt, points, values)
 
 
-def random_tables(fmt: Format, count: int, seed: int = 0) -> Values:
-    """All finite inputs of a format of at most 16 bits, with `count` columns of random values.
+def random_tables(fmt: Format, count: int, seed: int = 0, inputs: int = 1) -> Values:
+    """All vectors of finite inputs of a format of at most 16 bits, with `count` columns of random values.
 
     Any value but NaN, with equal chances; in each column both infinities (where the format has them), zero, and the
     least and the largest values of both signs occur.
@@ -80,14 +81,17 @@ def random_tables(fmt: Format, count: int, seed: int = 0) -> Values:
         raise UsageError(f"--random is over all values of a format of at most {MOST_RANDOM_BITS} bits, not {fmt}")
     line = all_values(fmt)
     line = line[~np.isnan(line)]
-    points = np.unique(line[np.isfinite(line)] + 0.0)
+    axis = np.unique(line[np.isfinite(line)] + 0.0)
+    if inputs < 1 or float(len(axis)) ** inputs > MOST_POINTS:
+        raise UsageError(f"--inputs {inputs}: {fmt} has {len(axis)}^{inputs} inputs, and {MOST_POINTS} is the limit")
+    points = np.stack(np.meshgrid(*[axis] * inputs, indexing="ij"), axis=-1).reshape(-1, inputs)
     size = np.array([float(fmt.largest), float(fmt.smallest), *[np.inf] * fmt.has_infinity])
     special = np.concatenate([size, -size, [0.0]])
     rng = np.random.default_rng(seed)
     values = rng.choice(line, (len(points), count))
     for column in values.T:
         column[rng.choice(len(points), min(len(special), len(points)), replace=False)] = special[: len(points)]
-    return Values(fmt, points[:, None], values)
+    return Values(fmt, points, values)
 
 
 def _numbers(array: Any) -> Any:
