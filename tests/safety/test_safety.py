@@ -289,7 +289,7 @@ def selecting(order: tuple[str, str], picks: tuple[tuple[int, int], ...]) -> Net
     ctx = context("float16")
     nodes = (
         Input(name="x", context=ctx, size=2),
-        Constant(name="c", context=ctx, values=[5, 7]),
+        Constant(name="c", context=ctx, values=np.array([5.0, 7.0])),
         Select(name="s", context=ctx, nodes=order, picks=picks),
         Affine(name="y", context=ctx, source="s", weights=np.eye(len(picks))),
     )
