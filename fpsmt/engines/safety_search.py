@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterator
+from fractions import Fraction
 from random import Random
 from typing import Any
 
@@ -34,6 +35,7 @@ BATCH = 256  #: inputs run at a time
 ROUNDS = 40  #: batches for one box
 KEPT = 8  #: of the closest inputs are changed further
 ATTEMPTS = 4  #: passes over the closest inputs that look for schedules
+LARGE = Fraction(10**300)  #: bounds beyond this are taken to be this
 MOST_VALUES = 1 << 20  #: inputs × elements of a batch
 
 
@@ -99,14 +101,15 @@ class Hunt:
         self.matrices = [self._matrix(p) for p in unsafe]
 
     def _matrix(self, polytope: Polytope) -> tuple[Array, Array]:
-        """Rows in float64, each divided by its size."""
+        """Rows in float64, each divided by its size; a bound beyond float64 becomes a large number."""
         count = self.network.sizes[self.network.output.name]
-        rows, rhs = np.zeros((len(polytope.rows), count)), np.array([float(b) for b in polytope.rhs])
-        for k, row in enumerate(polytope.rows):
+        rows, rhs = np.zeros((len(polytope.rows), count)), np.zeros(len(polytope.rows))
+        for k, (row, bound) in enumerate(zip(polytope.rows, polytope.rhs, strict=True)):
+            size = max((abs(a) for _, a in row), default=Fraction(1))
+            rhs[k] = float(max(min(bound / size, LARGE), -LARGE))
             for j, a in row:
-                rows[k, j] = float(a)
-        size = np.maximum(np.abs(rows).max(axis=1, initial=0.0), 1e-300)
-        return rows / size[:, None], rhs / size
+                rows[k, j] = float(a / size)
+        return rows, rhs
 
     def draw(self) -> Any:
         """A batch of inputs; a counterexample when one of them is unsafe by default."""

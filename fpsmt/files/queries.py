@@ -16,7 +16,7 @@ from typing import Any
 from fpsmt.claims.properties import Polytope, Property, Query, Safe, values_between
 from fpsmt.errors import UsageError
 from fpsmt.files.onnx import Model, Port
-from fpsmt.files.vnnlib import Case, Declaration, Row, Specification, Tensor
+from fpsmt.files.vnnlib import Case, Declaration, Row, Specification, Tensor, check_bits
 from fpsmt.floats import Float, Format
 from fpsmt.functions import Clamped, CorrectlyRounded
 from fpsmt.networks.interpreter import Executions
@@ -165,7 +165,7 @@ def _resolved(row: Row, variables: list[tuple[bool, int]]) -> Resolved:
     """A row over (is input, element)."""
     terms: dict[tuple[bool, int], Fraction] = {}
     for variable, a in row.terms:
-        terms[variables[variable]] = terms.get(variables[variable], Fraction(0)) + a
+        terms[variables[variable]] = check_bits(terms.get(variables[variable], Fraction(0)) + a)
     return {place: a for place, a in terms.items() if a}, row.bound, row.strict
 
 

@@ -22,14 +22,15 @@ from fpsmt.floats import read_number
 MAX_CASES = 20_000  #: conjunctions of the disjunctive normal form
 MAX_ROWS = 2_000_000  #: comparisons in all of them together
 MAX_VARIABLES = 5_000_000
+MAX_BITS = 6400  #: of a numerator or denominator; a quotient of two such can still be written in decimal
 VERSIONS = ("1.0", "2.0")
 TYPES = ("real", "float16", "float32", "float64", "bfloat16", "float8e4m3fn", "float8e4m3fnuz", "float8e5m2",
          "float8e5m2fnuz")  # fmt: skip
 IGNORED = {"set-logic", "set-info", "set-option", "check-sat", "get-model", "exit"}
 
-_NUMBER = re.compile(r"[+-]?(\d+(\.\d*)?|\.\d+)([eE][+-]?\d{1,4})?")
+_NUMBER = re.compile(r"[+-]?([0-9]+(\.[0-9]*)?|\.[0-9]+)([eE][+-]?[0-9]{1,4})?")
 _NAME = re.compile(r"[A-Za-z][A-Za-z0-9_]*")
-_OLD = re.compile(r"([XY])_(\d{1,7})")
+_OLD = re.compile(r"([XY])_([0-9]{1,7})")
 
 
 @dataclass(frozen=True)
@@ -112,6 +113,13 @@ def _error(where: str, line: int, why: str) -> UsageError:
     return UsageError(f"{where}, line {line}: {why}")
 
 
+def check_bits(x: Fraction) -> Fraction:
+    """The number; a usage error when it is too long to work with."""
+    if max(x.numerator.bit_length(), x.denominator.bit_length()) > MAX_BITS:
+        raise UsageError(f"a number is too large, or needs too many digits: at most {MAX_BITS} bits are read")
+    return x
+
+
 @dataclass
 class _Linear:
     """Σ coefficient·variable + constant."""
@@ -121,8 +129,8 @@ class _Linear:
 
     def plus(self, other: _Linear, factor: Fraction) -> None:
         for variable, a in other.terms.items():
-            self.terms[variable] = self.terms.get(variable, Fraction(0)) + factor * a
-        self.constant += factor * other.constant
+            self.terms[variable] = check_bits(self.terms.get(variable, Fraction(0)) + factor * a)
+        self.constant = check_bits(self.constant + factor * other.constant)
 
 
 class _Reader:
@@ -158,7 +166,7 @@ class _Reader:
         head = command.head
         if head == "vnnlib-version":
             text = command.items[1].text if len(command.items) == 2 and isinstance(command.items[1], Atom) else ""
-            if not re.fullmatch(r"<2\.\d{1,3}>", text):
+            if not re.fullmatch(r"<2\.[0-9]{1,3}>", text):
                 raise self.fail(command, f"version {shown(text) or '?'}: <2.0> and files without a version are read")
             self.version = text[1:-1]
         elif head in ("declare-const", "declare-fun"):
@@ -259,7 +267,7 @@ class _Reader:
     def _index(self, at: Expression, text: str) -> tuple[int, ...]:
         inner = text[1:-1].strip()
         words = [w.strip() for w in inner.split(",")] if inner else []
-        if len(words) > 16 or not all(re.fullmatch(r"\d{1,9}", w) for w in words):
+        if len(words) > 16 or not all(re.fullmatch(r"[0-9]{1,9}", w) for w in words):
             raise self.fail(at, f"cannot read the index or shape {shown(text)}")
         return tuple(int(w) for w in words)
 
@@ -326,8 +334,9 @@ class _Reader:
             known = ", ".join([*signs, "and", "or"])
             raise self.fail(formula, f"({shown(formula.head) or '…'} …) is no formula: write {known} of two parts")
         left = _Linear()
-        left.plus(self._term(items[0]), Fraction(1))
-        left.plus(self._term(items[1]), Fraction(-1))
+        for item, sign in zip(items, (1, -1), strict=True):
+            term = self._term(item)
+            self._plus(formula, left, term, Fraction(sign))
 
         def row(sign: int, strict: bool) -> Case:
             terms = tuple((v, sign * a) for v, a in sorted(left.terms.items()) if a)
@@ -354,21 +363,27 @@ class _Reader:
             raise self.fail(term, f"({shown(term.head) or '…'} …) is not a term: write +, - or * of terms")
         parts = [self._term(item) for item in items]
         made = _Linear()
-        made.plus(parts[0], Fraction(-1 if term.head == "-" and len(parts) == 1 else 1))
+        self._plus(term, made, parts[0], Fraction(-1 if term.head == "-" and len(parts) == 1 else 1))
         for item in parts[1:]:
             if term.head in ("+", "-"):
-                made.plus(item, Fraction(1 if term.head == "+" else -1))
+                self._plus(term, made, item, Fraction(1 if term.head == "+" else -1))
             elif term.head == "*" and not any(made.terms.values()):
                 made, scaled = _Linear(), made.constant
-                made.plus(item, scaled)
+                self._plus(term, made, item, scaled)
             elif any(item.terms.values()):
                 raise self.fail(term, "a product or quotient of two variables is not supported")
             elif term.head == "/" and (item.constant == 0 or self.version != "1.0"):
                 raise self.fail(term, "a division by 0, or one in version 2.0")
             else:
                 before, made = made, _Linear()
-                made.plus(before, item.constant if term.head == "*" else 1 / item.constant)
+                self._plus(term, made, before, item.constant if term.head == "*" else 1 / item.constant)
         return made
+
+    def _plus(self, at: Expression, to: _Linear, other: _Linear, factor: Fraction) -> None:
+        try:
+            to.plus(other, factor)
+        except UsageError as error:
+            raise self.fail(at, str(error)) from None
 
     def _with_indices(self, items: Iterable[Expression]) -> list[Group | tuple[Atom, Atom | None]]:
         """Variables joined with the indices after them."""
@@ -385,7 +400,10 @@ class _Reader:
 
     def _leaf(self, atom: Atom, index: Atom | None) -> _Linear:
         if _NUMBER.fullmatch(atom.text) and index is None:
-            value = read_number(atom.text)
+            try:
+                value = read_number(atom.text)
+            except UsageError as error:
+                raise self.fail(atom, str(error)) from None
             return _Linear({}, Fraction(0) if isinstance(value, float) else value)
         name, places = atom.text, () if index is None else self._index(atom, index.text)
         old = _OLD.fullmatch(name)

@@ -187,7 +187,9 @@ def read_steps(network: Network, executions: Executions) -> list[Step]:
         current = node.name
     if current != network.output.name:
         raise Unsupported("linear bounds are for networks whose last node is the output")
-    return steps or [_identity(network.input.size)]
+    if not steps or steps[-1].relu:  # rows are of the last step's z, before a relu of its own
+        steps.append(_identity(network.sizes[network.output.name]))
+    return steps
 
 
 def _read(
@@ -210,11 +212,7 @@ def _read(
         steps.append(Step(**{**last.__dict__, "relu": True}))
         return
     if isinstance(node, Select):
-        if [k for _, k in node.picks] == list(range(network.sizes[node.sources[0]])):
-            return
-        weights = np.zeros((size, network.sizes[node.sources[0]]))
-        weights[np.arange(size), [k for _, k in node.picks]] = 1.0
-        steps.append(Step(size, weights, np.zeros(size), (0.0, 0.0), (0.0, 0.0), 1, LARGEST))
+        steps += _selected(node, network, constants)
         return
     if isinstance(node, Elementwise) and node.operation in ("add", "sub"):
         left = node.left in constants
@@ -236,6 +234,22 @@ def _read(
         steps.append(_extended(steps.pop(), _rounding(node.context, exact_below=False)))
         return
     raise Unsupported(f"linear bounds do not know {node.describe()} ({node.name!r})")
+
+
+def _selected(node: Select, network: Network, constants: dict[str, Constant]) -> list[Step]:
+    """Elements of one node and of constants, as rows with one 1, or none and a bias; nothing when all stay in place."""
+    sizes = [0 if source in constants else network.sizes[source] for source in node.sources]
+    if node.picks == tuple((k, i) for k, size in enumerate(sizes) for i in range(size)):
+        return []
+    weights, bias = np.zeros((len(node.picks), sum(sizes))), np.zeros(len(node.picks))
+    for row, (k, i) in enumerate(node.picks):
+        if node.sources[k] in constants:
+            bias[row] = float(constants[node.sources[k]].values[i])
+        else:
+            weights[row, i] = 1.0
+    if not np.isfinite(bias).all():
+        raise Unsupported(f"linear bounds: a constant of {node.name!r} is not finite")
+    return [Step(len(bias), weights, bias, (0.0, 0.0), (0.0, 0.0), 1, LARGEST)]
 
 
 @dataclass

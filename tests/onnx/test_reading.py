@@ -15,7 +15,7 @@ from onnx import TensorProto, helper
 from fpsmt.errors import UsageError
 from fpsmt.files.models import read_model
 from fpsmt.files.onnx import operators, read_onnx
-from fpsmt.floats import exactly, float16, float32, nan, zero
+from fpsmt.floats import exactly, float16, float32, infinity, nan, zero
 from fpsmt.functions import implementation_named
 from fpsmt.networks import Affine, Constant, Elementwise, Extremum, Network, execution, run, run_batch
 from fpsmt.networks.bounds import enclosures
@@ -291,3 +291,19 @@ def test_every_float_type_is_read(tmp_path: Path) -> None:
             nodes = [N("Identity", ["c"], ["d"]), N("Cast", ["d"], ["e"], to=1), N("Mul", ["x", "e"], ["y"])]
             network = read(tmp_path, build(nodes, {"x": [1]}, {"y": [1]}, {"c": tensor}, 19))
             assert run(network, [exactly(float32, 2)]).output[0].fraction == 3
+
+
+def test_an_absolute_value_is_never_minus_zero(tmp_path: Path) -> None:
+    """Its reciprocal would be −inf."""
+    nodes = [helper.make_node("Abs", ["x"], ["a"]), helper.make_node("Reciprocal", ["a"], ["y"])]
+    net = read(tmp_path, build(nodes, {"x": [1, 4]}, {"y": [1, 4]}))
+    x = [zero(float32, True), zero(float32), exactly(float32, -2), exactly(float32, 4)]
+    assert [float(y) for y in run(net, x).output] == [np.inf, np.inf, 0.5, 0.25]
+
+
+@pytest.mark.parametrize("opset", [10, 11])
+def test_clip_without_ends_clips_infinities_before_version_11(opset: int, tmp_path: Path) -> None:
+    net = read(tmp_path, build([helper.make_node("Clip", ["x"], ["y"])], {"x": [1, 2]}, {"y": [1, 2]}, opset=opset))
+    y = run(net, [infinity(float32), infinity(float32, True)]).output
+    top = float(np.finfo(np.float32).max)
+    assert [float(v) for v in y] == ([np.inf, -np.inf] if opset == 11 else [top, -top])

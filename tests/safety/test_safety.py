@@ -20,6 +20,7 @@ from fpsmt.floats.vector import to_floats, values
 from fpsmt.kernel.rules.safety import LEAF, read_tree, tree_text
 from fpsmt.networks import Network, parse_execution, run
 from fpsmt.networks.bounds import enclosures
+from fpsmt.networks.nodes import Affine, Constant, Input, Select
 from fpsmt.networks.relaxation import Relaxation, halves
 
 EXECUTIONS = ["any", "any fma=any", "any accumulator=float16", "left-to-right", "any products=exact bias=any"]
@@ -267,3 +268,52 @@ def test_every_execution_or_some() -> None:
     assert violation(downwards, verdict.counterexample).violated_by == "execution-only"
     assert decide(claim(net, "any", box, Fraction(2051)), Options(timeout=20)).name == "proved"
     assert enclosures(net, [[2048.0, 1.0, 1.0]])["affine1"][1].max() == 2050
+
+
+def proved_at_once(net: Network, polytope: Polytope, low: int, high: int) -> bool:
+    """Whether the rule proves that the polytope is not met for inputs in [low, high], without a split."""
+    box = ((Fraction(low), Fraction(high)),) * net.input.size
+    stated = Safe(net, parse_execution("any"), Property((Query(box, (polytope,)),)))
+    return kernel.apply("splits of the inputs", stated, {"trees": [tree_text(np.array([LEAF]))]}).name == "proved"
+
+
+@pytest.mark.parametrize("layers", [["relu"], [([[1]], None), "relu"], [([[1]], [0]), "relu", "relu"]])
+def test_the_last_relu_counts(layers: list[object]) -> None:
+    """The output is relu(−1) = 0 at −1, and not −1."""
+    net = Network.sequential("float16", 1, layers)
+    assert not proved_at_once(net, Polytope.of([({0: -1}, Fraction(1, 2), False)]), -1, -1)
+    assert proved_at_once(net, Polytope.of([({0: 1}, Fraction(-1, 2), False)]), -1, 1)
+
+
+def selecting(order: tuple[str, str], picks: tuple[tuple[int, int], ...]) -> Network:
+    ctx = context("float16")
+    nodes = (
+        Input(name="x", context=ctx, size=2),
+        Constant(name="c", context=ctx, values=np.array([5.0, 7.0])),
+        Select(name="s", context=ctx, nodes=order, picks=picks),
+        Affine(name="y", context=ctx, source="s", weights=np.eye(len(picks))),
+    )
+    return Network(nodes, ("y",))
+
+
+@pytest.mark.parametrize("order", [("c", "x"), ("x", "c")])
+@pytest.mark.parametrize("places", [((0, 0), (1, 1)), ((1, 0), (0, 1)), ((0, 1), (0, 0), (1, 1), (1, 0))])
+def test_constants_among_what_is_selected(order: tuple[str, str], places: tuple[tuple[int, int], ...]) -> None:
+    """Inputs are in [0, 1], the constants are 5 and 7: each output is bounded by what it is, and by no more."""
+    net = selecting(order, places)
+    for j, (k, i) in enumerate(places):
+        low, high = ((5, 7)[i],) * 2 if order[k] == "c" else (0, 1)
+        for end, sign in ((low, 1), (high, -1)):
+            assert not proved_at_once(net, Polytope.of([({j: sign}, sign * end, False)]), 0, 1)
+            assert proved_at_once(net, Polytope.of([({j: sign}, sign * end - Fraction(1, 8), False)]), 0, 1)
+
+
+def test_coefficients_beyond_float64_are_left_open() -> None:
+    net = Network.sequential("float16", 1, ["relu"])
+    for polytope in (Polytope.of([({0: 10**400}, -1, False)]), Polytope.of([({0: 1}, -(10**400), False)])):
+        box = ((Fraction(0), Fraction(1)),)
+        stated = Safe(net, parse_execution("any"), Property((Query(box, (polytope,)),)))
+        assert kernel.apply("splits of the inputs", stated, {"trees": [tree_text(np.array([LEAF]))]}).name == "unknown"
+        assert decide(stated, Options(timeout=5)).name == "proved"  # by intervals, in exact rationals
+    met = Safe(net, parse_execution("any"), Property((Query(box, (Polytope.of([({0: 10**400}, 10**300, False)]),)),)))
+    assert decide(met, Options(timeout=5)).name == "refuted"

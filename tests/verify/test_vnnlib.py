@@ -170,3 +170,25 @@ def test_files(tmp_path: Path) -> None:
     path.write_text("")
     with pytest.raises(UsageError, match="no network or variable is declared"):
         read_vnnlib(path)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "(<= Y_0 1e9999)",
+        "(<= Y_0 1e-9999)",
+        "(<= (* 1e1500 1e1500 Y_0) 1)",
+        f"(<= (* {'1e999 ' * 3000} Y_0) 1)",
+        f"(<= Y_0 0.{'3' * 5000})",
+    ],
+)
+def test_numbers_of_too_many_digits_are_refused_with_their_line(text: str) -> None:
+    with pytest.raises(UsageError, match=r"^query, line 4: [^\n]*$"):
+        parse_vnnlib(f"{OLD}(assert {text})")
+    assert rows("(assert (<= Y_0 1e-1100))") == [({2: 1}, Fraction(1, 10**1100), False)]
+
+
+def test_digits_are_those_of_ascii() -> None:
+    for text in ("(declare-const X_\u0662 Real)", "(assert (<= X_0 \u0661))", "(assert (<= X_\u0660 1))"):
+        with pytest.raises(UsageError, match="line 4"):
+            parse_vnnlib(OLD + text)

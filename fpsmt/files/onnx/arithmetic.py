@@ -111,11 +111,13 @@ def negative(call: Call, x: Value) -> Value:
 
 @operator("Abs")
 def _absolute(call: Call) -> list[Value]:
-    return [absolute(call, call.value(0))]
+    """max(x, −x) ⊕ (+0): of the two zeros the maximum may be −0, which |x| never is."""
+    x = absolute(call, call.value(0))
+    return [combine(call, "add", x, Fixed(x.format, np.zeros(())), f"{call.name}.sum") if isinstance(x, Live) else x]
 
 
 def absolute(call: Call, x: Value) -> Value:
-    """|x| = max(x, −x)."""
+    """max(x, −x), which is |x| but for the sign of a zero."""
     if isinstance(x, Fixed):
         return Fixed(x.format, np.abs(x.values))
     return extreme(call, [x, negative(call, x)], least=False)
@@ -316,7 +318,8 @@ def _clip(call: Call) -> list[Value]:
                 call.refuse(f"its {name} is not one number of the type of its data")
             value = float(given.values.reshape(())[()])
         else:
-            value = float(call.number(name, np.inf if k == 2 else -np.inf, fmt))
+            top = np.inf if call.opset >= 11 else float(np.finfo(np.float32).max)  # so an infinity is clipped before 11
+            value = float(call.number(name, top if k == 2 else -top, fmt))
         if np.isnan(value) or value == (np.inf if k == 1 else -np.inf):
             call.refuse(f"its {name} is {value}")
         ends.append(Fraction(value) if np.isfinite(value) else None)

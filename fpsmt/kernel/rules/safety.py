@@ -54,8 +54,8 @@ def rows_of(polytope: Polytope, outputs: int) -> Rows:
     weights = np.zeros((len(polytope.rows), outputs))
     for k, row in enumerate(polytope.rows):
         for j, a in row:
-            weights[k, j] = float(a)
-            if Fraction(weights[k, j]) != a:
+            weights[k, j] = float_up(a)
+            if not np.isfinite(weights[k, j]) or Fraction(weights[k, j]) != a:
                 raise Unsupported(f"the coefficient {a} of output {j} is not a float64")
     limits = np.array([float_up(b) for b in polytope.rhs])
     if not np.isfinite(limits).all():
