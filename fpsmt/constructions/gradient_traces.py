@@ -344,7 +344,7 @@ def _backward(
     """D^AD at x for y, and a status.  `room` and `first_room` hold gradients that arrive, and how many did (0 between
     calls); `rows` lists the neurons of a layer whose gradient is not zero."""
     levels, status, count = len(offsets) - 1, 0, 0
-    if not _finite(mul(y, most, k)):
+    if not (_finite(mul(y, most, k)) and _finite(mul(-y, most, k))):  # directed rounding tells the signs apart
         status = 1
     for row in top:
         g = mul(y, last[row - offsets[levels - 1]], k)

@@ -187,6 +187,18 @@ def test_a_neuron_that_nothing_reads_may_bring_nan() -> None:
     assert traces(net, xs[1:], ys[1:], True).gradient.tolist() == [1.0]
 
 
+@pytest.mark.parametrize(("text", "weight"), [("ieee(3,3):RTP", -14.0), ("ieee(3,3):RTN", 14.0)])
+def test_directed_rounding_may_overflow_one_sign_alone(text: str, weight: float) -> None:
+    """−12 ⊗ ∓14 is infinite and −12 ⊗ ±14 is not; the neuron is flat, and ∞ ⊗ 0 = NaN comes back."""
+    one = Layer(np.array([0, 1]), np.zeros(1, int), np.ones(1), np.zeros(1))
+    flat, last = replace(one, bias=-2 * np.ones(1)), replace(one, weights=np.array([weight]))
+    net = SparseNetwork(context(text), 1, implementation_named("relu"), (one, flat, last))
+    x, y = (to_floats(net.format, [v])[0] for v in (1.0, -12.0))
+    assert np.isnan(float(run_both(net, x, y)[1]))
+    for any_order in (False, True):
+        assert "not finite" in traces(net, np.ones(1), np.array([-12.0]), any_order).reason
+
+
 @pytest.mark.parametrize("fmt", EIGHT_BITS, ids=str)
 def test_every_neuron_says_the_same(fmt: Format) -> None:
     """Two programs for whole domains: with and without shortcuts."""
