@@ -15,7 +15,7 @@ import numpy as np
 from fpsmt.claims.claim import Claim, Json, Replay, claim_kind
 from fpsmt.constructions.sparse import SparseNetwork, codes_from_text, codes_to_text, network_from_data
 from fpsmt.errors import UsageError
-from fpsmt.floats import Context, Float, Format, add, context, equal, mul
+from fpsmt.floats import Context, Float, Format, add, context, equal, mul, zero
 from fpsmt.floats.vector import Carriers, encode, to_floats
 from fpsmt.networks.autodiff import CORRECTLY_ROUNDED, Local
 
@@ -152,24 +152,22 @@ def run_both(network: SparseNetwork, x: Float, y: Float) -> tuple[Float, Float]:
             below = [known[v] for v in sums]
             hidden.append((sums, below))
     output = sums[0]
-    arrived: list[Float | None] = [y]
+    arrived = [y]
     for place in range(top, -1, -1):
         size = len(rows[place - 1]) if place else 1
-        before: list[Float | None] = [None] * size
+        sums_back: list[Float | None] = [None] * size
         for (terms, _), g in zip(rows[place], arrived, strict=True):
-            if g is None:
-                continue
             for j, w in terms:
-                p, q = mul(ctx, g, w), before[j]
-                before[j] = p if q is None else add(ctx, q, p)
+                p, q = mul(ctx, g, w), sums_back[j]
+                sums_back[j] = p if q is None else add(ctx, q, p)
+        arrived = [zero(ctx.format) if g is None else g for g in sums_back]  # what nothing reads has gradient +0
         if place:
             pre, post = hidden[place - 1]
             arrived = [
-                None if g is None else CORRECTLY_ROUNDED.step(Local(use.function, g, a, b, ctx, ctx))
-                for g, a, b in zip(before, pre, post, strict=True)
+                CORRECTLY_ROUNDED.step(Local(use.function, g, a, b, ctx, ctx))
+                for g, a, b in zip(arrived, pre, post, strict=True)
             ]
-    gradient = before[0]
-    return output, Float(ctx.format, 0) if gradient is None else gradient
+    return output, arrived[0]
 
 
 Row = tuple[list[tuple[int, Float]], Float]

@@ -10,6 +10,7 @@ from fpsmt.claims.approximation import domain_from_json, domain_to_json
 from fpsmt.claims.claim import Claim, Json, Replay, claim_kind
 from fpsmt.errors import UsageError
 from fpsmt.rational import Formula, Interval, number_text
+from fpsmt.rational.analytic import analytic
 from fpsmt.rational.layers import Layer, check_layers
 
 
@@ -30,6 +31,7 @@ class NetworkWithin(Claim):
     def __post_init__(self) -> None:
         object.__setattr__(self, "bound", Fraction(self.bound))
         object.__setattr__(self, "box", tuple((Fraction(a), Fraction(b)) for a, b in self.box))
+        object.__setattr__(self, "replaced", tuple((analytic(name).name, formula) for name, formula in self.replaced))
         check_layers(self.layers, self.box)
         names = [name for name, _ in self.replaced]
         if names != sorted(set(names)) or any(a > b for a, b in self.box):

@@ -8,12 +8,13 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 import numpy as np
+from numpy.typing import ArrayLike, NDArray
 
 from fpsmt.constructions.gradient_functions import LAYERS, circuit, lowest_weights, positive, run_circuit, scales
 from fpsmt.constructions.gradient_tables import LEAST_LAYERS, Builder, climb, domain, factors, ladder, split, targets
 from fpsmt.constructions.gradient_traces import second_layer
 from fpsmt.floats import Context, pow2
-from fpsmt.floats.vector import Carriers, arithmetic, values
+from fpsmt.floats.vector import Carriers, arithmetic, round_array, values
 
 
 class Cells:
@@ -40,6 +41,13 @@ class Cells:
         yield "gradients as w₃ times a power of two", self.targets()
         yield "powers of two of the loss derivative", self.factors()
 
+    def are_floats(self, weights: ArrayLike) -> NDArray[np.bool_]:
+        """Where the weights are finite values of the format, so that a network has them."""
+        w = np.asarray(weights, float)
+        finite = np.isfinite(w)
+        good: NDArray[np.bool_] = finite & (round_array(self.ctx, np.where(finite, w, 0.0)) == w)
+        return good
+
     def detectors(self) -> str:
         """hat and t are γ at z and 0 at the other inputs; at z, a is active, b and c are flat."""
         first, second, here, n = self.build.first(), self.build.second(), self.build.here, len(self.xs)
@@ -52,19 +60,24 @@ class Cells:
             return "a neuron is not what it should be"
         x = np.tile(self.xs, 3)
         a, b, c = np.split(self.vector.add(self.vector.mul(first.weights, x), first.bias), 3)
+        parameters = np.concatenate([first.weights, first.bias, second.weights, second.bias])
+        if not self.are_floats(parameters).all():
+            return "a parameter is not a float"
         return _where(self.xs, (a > 0.0) & (b == 0.0) & (c == 0.0) & (first.weights[:n] == here.sign))
 
     def indicator(self) -> str:
         """s from γ and from 0; the gates from s."""
         fmt, vector = self.ctx.format, self.vector
         scale, doublings = climb(fmt, self.gaps)
-        good = np.ones(len(self.gaps), bool)
+        good = self.are_floats(scale)
         for start, wanted in ((self.gaps, 1.0), (np.zeros(len(self.gaps)), 0.0)):
             s = vector.mul(start, scale)
             if self.late:
+                good &= self.are_floats(np.exp2(doublings))
                 s = vector.mul(s, np.exp2(doublings))
             else:
                 steps = ladder(fmt, int(doublings.max(initial=0)))
+                good &= self.are_floats(steps).all()
                 for k, step in enumerate(steps):
                     s = np.where(k >= len(steps) - 2 * doublings, vector.add(s, step), s)
                     good &= np.isfinite(s)
@@ -90,7 +103,7 @@ class Cells:
         vector, g = self.vector, self.numbers
         for gap in self.gaps:
             target, w3 = targets(self.ctx.format, np.full(g.shape, gap), g)
-            good = np.isfinite(vector.mul(w3, gap)) & (vector.mul(target, w3) == np.abs(g)) & np.isfinite(w3)
+            good = np.isfinite(vector.mul(w3, gap)) & (vector.mul(target, w3) == np.abs(g)) & self.are_floats(w3)
             if where := _where(g, good & ((target == 1.0) | (target == gap))):
                 return f"gap {gap}, {where}"
         return ""
@@ -100,8 +113,8 @@ class Cells:
         for target in np.unique(np.maximum(self.gaps, 1.0)):
             w5, w4 = factors(self.ctx, h, np.full(h.shape, target))
             middle = vector.mul(h, w5)
-            good = (w5 <= self.gate / 4) & np.isfinite(w4) & (vector.mul(middle, w4) == target)
-            if where := _where(h, good & np.isfinite(middle)):
+            good = (w5 <= self.gate / 4) & np.isfinite(middle) & (vector.mul(middle, w4) == target)
+            if where := _where(h, good & self.are_floats(w5) & self.are_floats(w4)):
                 return f"A = {target}, {where}"
         return ""
 
@@ -125,7 +138,7 @@ class Circuits(Cells):
         vector, g, numbers = self.vector, self.numbers, np.array(scales(self.ctx.format))
         for gap in self.gaps:
             which, w = lowest_weights(self.ctx.format, np.full(g.shape, gap), g)
-            good = np.isfinite(vector.mul(w, gap)) & (vector.mul(numbers[which], w) == np.abs(g)) & np.isfinite(w)
+            good = np.isfinite(vector.mul(w, gap)) & (vector.mul(numbers[which], w) == np.abs(g)) & self.are_floats(w)
             if where := _where(g, good):
                 return f"gap {gap}, {where}"
         return ""
@@ -137,8 +150,9 @@ class Circuits(Cells):
         wanted = np.zeros((2, len(y)))
         wanted[:, place - 1] = scales(self.ctx.format)
         found = run_circuit(self.ctx, levels, y)
-        weights = [[w for node in level for _, w in node] for level in levels]
-        good = all(np.isfinite(w).all() for w in weights) and np.abs(weights[0]).max() <= 1.0
+        weights = [w for level in levels for node in level for _, w in node]
+        good = bool(self.are_floats(weights).all())
+        good = good and all(len(node) == 1 and abs(node[0][1]) <= 1.0 for node in levels[0])
         for level in found:
             good = good and bool(np.isfinite(level).all())
         if not (good and len(found) == LAYERS - 3 and (found[-1] == wanted).all()):

@@ -7,7 +7,8 @@ passes where the neuron is not zero; everything else receives ±0.  Why nothing 
 * v ⊗ ±0 = ±0 for finite v, and z ⊕ ±0 = z for z ≠ 0 in every rounding mode, as subnormals are kept.  So a sum is that
   of its products that are not zero, in the same order; one or two have one order, three have three trees;
 * ReLU(x) > 0 if and only if x > 0, and then g ⊗ ReLU′(x) = g ⊗ 1 = g; else g ⊗ 0 = ±0, g being finite;
-* a row that receives ±0 returns ±0 ⊗ w = ±0 to everything it reads, its weights being finite;
+* a row that receives ±0 returns ±0 ⊗ w = ±0 to everything it reads, its weights being finite; so does one that nothing
+  reads, if its sum is not NaN;
 * a neuron of the first layer reads the input once, so that it is monotone in it, because rounding is; those of the
   second layer are bounded on intervals of inputs from the ends (each ⊗ and ⊕ is monotone in each argument), and
   intervals are divided until the neuron is 0 on all of one, or one input is left.
@@ -32,7 +33,7 @@ from fpsmt.errors import Unsupported
 from fpsmt.floats import Context
 from fpsmt.floats.compiled import add, mul, parameters
 from fpsmt.floats.machine import jit
-from fpsmt.floats.vector import Carriers
+from fpsmt.floats.vector import Carriers, arithmetic
 
 OK, INFINITE, ORDER, FULL = 0, 1, 2, 3  #: what a compiled loop says
 MOST_TERMS = 4096  #: of one hidden sum
@@ -70,6 +71,7 @@ def traces(network: SparseNetwork, inputs: Carriers, upstream: Carriers, any_ord
     layers, values = network.layers, _Values(network, any_order)
     several = np.ascontiguousarray(np.reshape(upstream, (len(xs), -1)), float)
     output, gradient = np.full(len(xs), np.nan), np.full(several.shape, np.nan)
+    _check_unread(network, xs)
     seen = second_layer(network.context, layers[0], layers[1], xs, any_order)
     if seen.reason:
         return Traces(output, gradient.reshape(np.shape(upstream)), seen.reason, seen.at)
@@ -122,6 +124,17 @@ def _check_form(network: SparseNetwork) -> None:
             raise Unsupported("the terms of a sum are not in the order of the elements that they read")
     if max(int(np.diff(layer.starts).max()) for layer in layers[:-1]) > MOST_TERMS:
         raise Unsupported(f"a hidden sum has more than {MOST_TERMS} terms")
+
+
+def _check_unread(network: SparseNetwork, xs: Carriers) -> None:
+    """A neuron of the first layer that nothing reads returns 0 ⊗ ReLU′ too, which is NaN where its sum is; by
+    monotony, at an end of the inputs."""
+    weight, bias = _first(network.layers[0])
+    vector, ends = arithmetic(network.context), np.array([xs.min(), xs.max()])
+    unread = np.ones(len(bias), bool)
+    unread[network.layers[1].columns] = False
+    if np.isnan(vector.add(vector.mul(weight[unread, None], ends), bias[unread, None])).any():
+        raise Unsupported("a sum of the first layer that nothing reads may be NaN")
 
 
 def _arrays(layer: Layer) -> tuple[NDArray[np.int64], NDArray[np.int64], Carriers, Carriers]:
@@ -331,7 +344,7 @@ def _backward(
     """D^AD at x for y, and a status.  `room` and `first_room` hold gradients that arrive, and how many did (0 between
     calls); `rows` lists the neurons of a layer whose gradient is not zero."""
     levels, status, count = len(offsets) - 1, 0, 0
-    if not _finite(mul(y, most, k)):
+    if not (_finite(mul(y, most, k)) and _finite(mul(-y, most, k))):  # directed rounding tells the signs apart
         status = 1
     for row in top:
         g = mul(y, last[row - offsets[levels - 1]], k)

@@ -118,6 +118,18 @@ def test_every_function() -> None:
             kernel.apply(rule, wrong)
 
 
+def test_weights_are_floats() -> None:
+    """In ieee(4, 5) a circuit would need the weight −2⁸ beyond Ω; in float8_e4m3fn 9·2⁻¹⁰ below 2·ω is none."""
+    wide, fn = context(ieee(4, 5)), context("float8_e4m3fn:nan")
+    assert any(abs(w) > float(wide.format.largest) for level in circuit(wide, 1) for node in level for _, w in node)
+    assert decide(AllGradientFunctions(wide, 12)).name == "unknown"
+    circuits = Circuits(fn)
+    assert circuits.are_floats([1.0, 9 * 2.0**-10, 512.0, np.nan, -(2.0**-9)]).tolist() == [True, *[False] * 3, True]
+    for place in (118, 119, 120):
+        weights = [w for level in circuit(fn, place) for node in level for _, w in node]
+        assert circuits.are_floats(weights).all() and not circuits.circuit(place)
+
+
 def test_wrong_circuits_are_noticed(monkeypatch: pytest.MonkeyPatch) -> None:
     circuits = Circuits(context(FMT))
     assert not circuits.circuit(60)

@@ -169,6 +169,36 @@ def test_traces_of_random_networks() -> None:
     assert known > 60 and alive > 5
 
 
+def test_a_neuron_that_nothing_reads_may_bring_nan() -> None:
+    """Overflow to NaN in the first layer: 0 ⊗ ReLU′(NaN) = NaN, although nothing reads the neuron."""
+    first = Layer(np.array([0, 1, 2]), np.zeros(2, int), np.array([1.0, 4.0]), np.zeros(2))
+    one = Layer(np.array([0, 1]), np.zeros(1, int), np.ones(1), np.zeros(1))
+    net = SparseNetwork(context("ieee(3,3):nan"), 1, implementation_named("relu"), (first, one, one))
+    fmt, xs, ys = net.format, np.array([8.0, 0.5]), np.array([1.0, 1.0])
+    points = list(zip(to_floats(fmt, xs), to_floats(fmt, ys), strict=True))
+    known = [float(run_both(net, x, y)[1]) for x, y in points]
+    assert np.isnan(known[0]) and known[1] == 1.0
+    dense = net.materialised()
+    for (x, y), wanted in zip(points, known, strict=True):
+        assert np.array_equal(float(gradient(run(dense, [x]), [y]).gradient[0]), wanted, equal_nan=True)
+    assert np.array_equal(both_passes(net, xs, ys)[1], known, equal_nan=True)
+    with pytest.raises(Unsupported, match="nothing reads"):
+        traces(net, xs, ys, False)
+    assert traces(net, xs[1:], ys[1:], True).gradient.tolist() == [1.0]
+
+
+@pytest.mark.parametrize(("text", "weight"), [("ieee(3,3):RTP", -14.0), ("ieee(3,3):RTN", 14.0)])
+def test_directed_rounding_may_overflow_one_sign_alone(text: str, weight: float) -> None:
+    """−12 ⊗ ∓14 is infinite and −12 ⊗ ±14 is not; the neuron is flat, and ∞ ⊗ 0 = NaN comes back."""
+    one = Layer(np.array([0, 1]), np.zeros(1, int), np.ones(1), np.zeros(1))
+    flat, last = replace(one, bias=-2 * np.ones(1)), replace(one, weights=np.array([weight]))
+    net = SparseNetwork(context(text), 1, implementation_named("relu"), (one, flat, last))
+    x, y = (to_floats(net.format, [v])[0] for v in (1.0, -12.0))
+    assert np.isnan(float(run_both(net, x, y)[1]))
+    for any_order in (False, True):
+        assert "not finite" in traces(net, np.ones(1), np.array([-12.0]), any_order).reason
+
+
 @pytest.mark.parametrize("fmt", EIGHT_BITS, ids=str)
 def test_every_neuron_says_the_same(fmt: Format) -> None:
     """Two programs for whole domains: with and without shortcuts."""

@@ -10,7 +10,7 @@ from flint import arb
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from fpsmt.claims import SupNorm
+from fpsmt.claims import NetworkWithin, SupNorm
 from fpsmt.engines import Options, decide
 from fpsmt.engines.approximation import certified_minimax, certified_sup_norm
 from fpsmt.engines.rational_networks import certified_lifting, certified_network, certified_relu, certified_root
@@ -220,6 +220,18 @@ def test_lifting(gate):
             if layer.gate:
                 values = [[s * t for s, t in zip(v, w)] for v, w in zip(values, maps[1])]
         assert all(abs(s - t) < 1e-5 for s, t in zip(*values))
+
+
+def test_lifting_replaces_activations_under_any_of_their_names():
+    zero, box = constant(0), ((F(-1), F(1)),)
+    part = decide(SupNorm(named("elu"), zero, ((F(-2), F(2)),), F(3)))
+    layers = (Layer.of([[1]], [0], "elu"),)
+    for name in ("elu", "elu(1)", " elu"):
+        claim = NetworkWithin(layers, box, ((name, zero),), F(1, 2))
+        assert claim.replaced == (("elu", zero),)
+        assert apply("lifting to networks", claim, {"bits": 96}, [part]).name == "unknown"
+    with pytest.raises(UsageError, match="sorted"):
+        NetworkWithin(layers, box, (("elu", zero), ("elu(1)", zero)), F(1, 2))
 
 
 def _sums(matrix, bias, v):
