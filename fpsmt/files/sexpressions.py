@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from fpsmt.errors import UsageError
 
-MAX_BYTES = 256 << 20
+MAX_BYTES = 32 << 20
 MAX_DEPTH = 100
 LONG = 60  #: characters of a token that are shown
 

@@ -121,6 +121,8 @@ def windows(call: Call, size: tuple[int, ...], kernel: list[int]) -> tuple[Ids, 
     auto = call.attributes.get("auto_pad", b"NOTSET")
     if auto not in (b"NOTSET", b"VALID", b"SAME_UPPER", b"SAME_LOWER"):
         call.refuse(f"its auto_pad is {auto!r:.30}")
+    if auto in (b"SAME_UPPER", b"SAME_LOWER") and max(dilations) > 1:
+        call.refuse("runtimes do not agree what auto_pad does where there are dilations: write pads")
     places: Ids = np.zeros((1, 1), dtype=np.int64)
     shape: list[int] = []
     for d in range(rank):
