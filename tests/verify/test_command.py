@@ -18,7 +18,7 @@ from fpsmt.engines import Engine, decide
 from tests.onnx.building import build, gemm, save
 from tests.verify.conftest import Verify
 
-DATA = Path("/work/shared/data")
+DATA = Path(__file__).parents[3] / "shared" / "data"  #: public benchmarks beside the project, where they are
 N = helper.make_node
 
 
