@@ -17,6 +17,7 @@ PARTS = [
 
 @proof("second-difference")
 def second_difference(claim: Claim, options: Options) -> Verdict:
+    """Both sides are expanded."""
     return decide(claim, options, only="exact algebra")
 
 
@@ -28,6 +29,7 @@ def curvature_left(claim: Claim, options: Options) -> Verdict:
 
 @proof("gelu-size-needed")
 def size_needed(claim: SizeNeeded, options: Options, error: str, size: int) -> Verdict:
+    """The curvature that is left is more than a network of so few parameters has."""
     first = second_difference(Identity(*SECOND_DIFFERENCE), options)
     second = curvature_left(Nonnegative(*CURVATURE_LEFT), options)
     assert isinstance(first, Proved) and isinstance(second, Proved)
@@ -36,11 +38,13 @@ def size_needed(claim: SizeNeeded, options: Options, error: str, size: int) -> V
 
 @proof("slope-of-gelu")
 def slope(claim: SupNorm, options: Options, name: str) -> Verdict:
+    """Taylor models on every part of the domain."""
     return decide(claim, options, only="rational enclosure")
 
 
 @proof("one-rational-neuron")
 def neuron(claim: SupNorm, options: Options, error: str) -> Verdict:
+    """Exact algebra: both sides are rational."""
     return decide(claim, options, only="signs of polynomials")
 
 
