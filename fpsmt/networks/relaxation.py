@@ -39,7 +39,7 @@ relative error of sums of n products: |computed − exact| ≤ ν·Σ|terms| (+ 
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from dataclasses import dataclass
 from fractions import Fraction
 
@@ -546,15 +546,6 @@ def halves(fmt: Format, low: Array, high: Array) -> tuple[Array, Array]:
     middle = round_array(down, low / 2 + high / 2)
     middle = np.where((middle >= low) & (middle < high), middle, low)
     return middle, np.asarray(from_ordinals(fmt, ordinals(fmt, middle) + 1), dtype=np.float64)
-
-
-def combinations(rows: int, points: Sequence[float] = (0.2, 0.4, 0.6, 0.8)) -> Array:
-    """Shares (combinations, rows): each row alone, and mixtures of two of them."""
-    listed = [np.eye(rows)[i] for i in range(rows)]
-    for i in range(rows):
-        for j in range(i):
-            listed += [t * np.eye(rows)[i] + (1 - t) * np.eye(rows)[j] for t in points]
-    return np.array(listed).reshape(len(listed), rows)
 
 
 def good_shares(state: State, slopes: Array, constants: Array, start: Array, rounds: int) -> Array:

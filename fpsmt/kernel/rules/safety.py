@@ -28,7 +28,6 @@ from fpsmt.networks.relaxation import (
     Minorants,
     Relaxation,
     State,
-    combinations,
     good_shares,
     halves,
     least_values,
@@ -47,6 +46,15 @@ class Rows(NamedTuple):
     weights: Array
     limits: Array
     shares: Array
+
+
+def combinations(rows: int, points: Sequence[float] = (0.2, 0.4, 0.6, 0.8)) -> Array:
+    """Shares (combinations, rows): each row alone, and mixtures of two of them."""
+    listed = [np.eye(rows)[i] for i in range(rows)]
+    for i in range(rows):
+        for j in range(i):
+            listed += [t * np.eye(rows)[i] + (1 - t) * np.eye(rows)[j] for t in points]
+    return np.array(listed).reshape(len(listed), rows)
 
 
 def rows_of(polytope: Polytope, outputs: int) -> Rows:
