@@ -24,7 +24,7 @@ from fpsmt.commands.common import (
     time_limit,
 )
 from fpsmt.commands.options import ActivationOption, BiasOption, ExternalOption, Source, read_context, read_execution
-from fpsmt.errors import Unsupported, UsageError
+from fpsmt.errors import UsageError
 
 if TYPE_CHECKING:
     from fpsmt.claims.properties import Safe
@@ -205,31 +205,7 @@ def _assignment(
 
 
 def _result(problem: Problem, inputs: list[Float], outputs: list[Float], verdict: Refuted) -> dict[str, Any]:
+    from fpsmt.engines.violations import violation
+
     witness = {t.name: [x.hex for x in problem.values(t, inputs, outputs)] for t in problem.tensors}
-    return {"witness": witness, "violated_by": violated_by(problem.claim, inputs, verdict)}
-
-
-def violated_by(claim: Safe, inputs: list[Float], verdict: Refuted) -> str:
-    """Which executions violate at this input.
-
-    ``execution-only``: some does, and the network over the reals does not; ``every``: all of them do, as bounds prove;
-    ``some``: this one does.
-    """
-    from fpsmt.floats.vector import to_carrier
-    from fpsmt.networks.bounds import enclosures
-    from fpsmt.networks.real_values import real_outputs
-
-    query = claim.safety.queries[verdict.replay.values["query"]]
-    try:
-        reals = real_outputs(claim.network, inputs)
-        if not any(polytope.holds(reals) for polytope in query.unsafe):
-            return "execution-only"
-    except Unsupported:
-        pass
-    try:
-        point = to_carrier(inputs)[None, :]
-        low, high = enclosures(claim.network, point, executions=claim.executions)[claim.network.output.name]
-    except Unsupported:
-        return "some"
-    inside = any(polytope.holds_between(low[0].tolist(), high[0].tolist()) for polytope in query.unsafe)
-    return "every" if inside else "some"
+    return {"witness": witness, "violated_by": violation(problem.claim, verdict.counterexample).violated_by}

@@ -17,6 +17,7 @@ from fpsmt.claims.properties import Polytope, Query, Safe
 from fpsmt.errors import EvidenceError, Unsupported, UsageError
 from fpsmt.floats.vector import to_carrier
 from fpsmt.kernel.kernel import Holds, Open, Outcome, rule
+from fpsmt.kernel.rules.safety_intervals import excluded as misses
 from fpsmt.kernel.trust import VECTOR
 from fpsmt.networks.bounds import enclosures
 from fpsmt.networks.growth import float_up
@@ -120,17 +121,7 @@ def excluded_by_values(claim: Safe, query: Query, low: Array, high: Array) -> ND
         found = enclosures(claim.network, low, high, claim.executions)[claim.network.output.name]
     except Unsupported:
         return np.zeros(len(low), dtype=bool)
-    return np.array([all(_misses(p, a, b) for p in query.unsafe) for a, b in zip(*found, strict=True)], dtype=bool)
-
-
-def _misses(polytope: Polytope, low: Array, high: Array) -> bool:
-    if not (np.isfinite(low).all() and np.isfinite(high).all()):
-        return False
-    for row, limit, strict in zip(polytope.rows, polytope.rhs, polytope.strict, strict=True):
-        least = sum((a * Fraction(float(low[j] if a > 0 else high[j])) for j, a in row), Fraction(0))
-        if least > limit or (strict and least == limit):
-            return True
-    return False
+    return np.array([all(misses(p, a, b) for p in query.unsafe) for a, b in zip(*found, strict=True)], dtype=bool)
 
 
 class Tree(NamedTuple):
