@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
-import json
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
@@ -11,16 +9,16 @@ from functools import cached_property
 import numpy as np
 
 from fpsmt.claims.claim import Claim, Json, Replay, claim_kind
-from fpsmt.claims.gradient_representation import run_both
+from fpsmt.claims.gradient_representation import check_fits, replay_both
 from fpsmt.constructions.gradient_functions import positive
-from fpsmt.constructions.sparse import SparseNetwork, codes_from_text, codes_to_text, network_from_data
+from fpsmt.constructions.sparse import Digested, SparseNetwork, codes_from_text, codes_to_text, network_from_data
 from fpsmt.errors import UsageError
-from fpsmt.floats import Context, Format, context, equal, from_ordinal
+from fpsmt.floats import Context, Format, context, from_ordinal
 from fpsmt.floats.vector import Carriers, encode, to_floats
 
 
 @dataclass(frozen=True, eq=False)
-class GradientFunctions:
+class GradientFunctions(Digested):
     """x → (f(x), y → g(x, y)): `gradients[i, j]` is g at points[i] and the j-th float y > 0; g(x, −y) = −g(x, y).
 
     Points are distinct, and everything is finite.  Zeros are numbers.
@@ -62,16 +60,6 @@ class GradientFunctions:
         """g(x, y) for every y of `upstream`."""
         return np.concatenate([-self.gradients[:, ::-1], np.zeros((len(self), 1)), self.gradients], axis=1)
 
-    @cached_property
-    def digest(self) -> str:
-        return hashlib.sha256(json.dumps(self.to_json(), sort_keys=True).encode()).hexdigest()
-
-    def __eq__(self, other: object) -> bool:
-        return isinstance(other, GradientFunctions) and self.digest == other.digest
-
-    def __hash__(self) -> int:
-        return hash(self.digest)
-
     def to_json(self) -> dict[str, Json]:
         return {name: codes_to_text(self.format, getattr(self, name)) for name in ("points", "values", "gradients")}
 
@@ -94,10 +82,7 @@ class RepresentsGradientFunctions(Claim):
     table: GradientFunctions
 
     def __post_init__(self) -> None:
-        if self.table.format != self.network.format:
-            raise UsageError(f"the table is in {self.table.format}, and the network in {self.network.format}")
-        if self.network.inputs != 1 or self.network.outputs != 1:
-            raise UsageError("the table is for one input and one output, and the network has others")
+        check_fits(self.network, self.table.format)
 
     @property
     def text(self) -> str:
@@ -120,15 +105,7 @@ class RepresentsGradientFunctions(Claim):
         i, place, fmt = int(counterexample["point"]), int(counterexample["upstream"]), self.network.format
         x, value = (to_floats(fmt, column[i : i + 1])[0] for column in (self.table.points, self.table.values))
         g = to_floats(fmt, self.table.all_gradients[i, place + fmt.largest_code : place + fmt.largest_code + 1])[0]
-        y = from_ordinal(fmt, place)
-        output, gradient = run_both(self.network, x, y)
-        lines = (
-            f"x = {x!r}",
-            f"value {output!r}, the table has {value!r}",
-            f"gradient {gradient!r} for the loss derivative {y!r}, the table has {g!r}",
-        )
-        differs = not (equal(output, value) and equal(gradient, g))
-        return Replay(differs, lines, {"output": output.hex, "gradient": gradient.hex})
+        return replay_both(self.network, x, from_ordinal(fmt, place), value, g)
 
 
 @claim_kind

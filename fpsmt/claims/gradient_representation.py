@@ -2,18 +2,15 @@
 
 from __future__ import annotations
 
-import hashlib
-import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from functools import cached_property
 from itertools import pairwise
 from typing import Literal, get_args
 
 import numpy as np
 
 from fpsmt.claims.claim import Claim, Json, Replay, claim_kind
-from fpsmt.constructions.sparse import SparseNetwork, codes_from_text, codes_to_text, network_from_data
+from fpsmt.constructions.sparse import Digested, SparseNetwork, codes_from_text, codes_to_text, network_from_data
 from fpsmt.errors import UsageError
 from fpsmt.floats import Context, Float, Format, add, context, equal, mul, zero
 from fpsmt.floats.vector import Carriers, encode, to_floats
@@ -24,7 +21,7 @@ COLUMNS = ("points", "values", "upstream", "gradients")
 
 
 @dataclass(frozen=True, eq=False)
-class GradientTable:
+class GradientTable(Digested):
     """x → (f(x), h(x), g(x)): at each of distinct finite `points` the value f, and the gradient g that reverse mode
     returns for the loss derivative h.  All are finite, and g = 0 where h = 0.  Zeros are numbers."""
 
@@ -60,16 +57,6 @@ class GradientTable:
     def __len__(self) -> int:
         return len(self.points)
 
-    @cached_property
-    def digest(self) -> str:
-        return hashlib.sha256(json.dumps(self.to_json(), sort_keys=True).encode()).hexdigest()
-
-    def __eq__(self, other: object) -> bool:
-        return isinstance(other, GradientTable) and self.digest == other.digest
-
-    def __hash__(self) -> int:
-        return hash(self.digest)
-
     def to_json(self) -> dict[str, Json]:
         return {name: codes_to_text(self.format, getattr(self, name)) for name in COLUMNS}
 
@@ -103,10 +90,7 @@ class RepresentsGradients(Claim):
 
     def __post_init__(self) -> None:
         _check_sums(self.sums)
-        if self.table.format != self.network.format:
-            raise UsageError(f"the table is in {self.table.format}, and the network in {self.network.format}")
-        if self.network.inputs != 1 or self.network.outputs != 1:
-            raise UsageError("the table is for one input and one output, and the network has others")
+        check_fits(self.network, self.table.format)
 
     @property
     def text(self) -> str:
@@ -127,14 +111,27 @@ class RepresentsGradients(Claim):
         """Counterexample: {"point": its index}.  Both passes run from left to right, which every family allows."""
         i, fmt, table = int(counterexample["point"]), self.network.format, self.table
         x, value, h, g = (to_floats(fmt, getattr(table, name)[i : i + 1])[0] for name in COLUMNS)
-        output, gradient = run_both(self.network, x, h)
-        lines = (
-            f"x = {x!r}",
-            f"value {output!r}, the table has {value!r}",
-            f"gradient {gradient!r} for the loss derivative {h!r}, the table has {g!r}",
-        )
-        differs = not (equal(output, value) and equal(gradient, g))
-        return Replay(differs, lines, {"output": output.hex, "gradient": gradient.hex})
+        return replay_both(self.network, x, h, value, g)
+
+
+def check_fits(network: SparseNetwork, fmt: Format) -> None:
+    """A usage error unless the network has one input and one output, and is in the table's format."""
+    if fmt != network.format:
+        raise UsageError(f"the table is in {fmt}, and the network in {network.format}")
+    if network.inputs != 1 or network.outputs != 1:
+        raise UsageError("the table is for one input and one output, and the network has others")
+
+
+def replay_both(network: SparseNetwork, x: Float, y: Float, value: Float, g: Float) -> Replay:
+    """Both passes at x for the loss derivative y; it violates where N(x) is not `value` or the gradient is not g."""
+    output, gradient = run_both(network, x, y)
+    lines = (
+        f"x = {x!r}",
+        f"value {output!r}, the table has {value!r}",
+        f"gradient {gradient!r} for the loss derivative {y!r}, the table has {g!r}",
+    )
+    differs = not (equal(output, value) and equal(gradient, g))
+    return Replay(differs, lines, {"output": output.hex, "gradient": gradient.hex})
 
 
 def run_both(network: SparseNetwork, x: Float, y: Float) -> tuple[Float, Float]:

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
-import json
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
@@ -12,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from fpsmt.claims.claim import Claim, Json, Replay, claim_kind
-from fpsmt.constructions.sparse import SparseNetwork, codes_from_text, codes_to_text, network_from_data
+from fpsmt.constructions.sparse import Digested, SparseNetwork, codes_from_text, codes_to_text, network_from_data
 from fpsmt.errors import UsageError
 from fpsmt.floats import Float, Format, add, equal, mul, zero
 from fpsmt.floats.vector import Carriers, encode, to_floats
@@ -22,7 +20,7 @@ Schedules = Mapping[tuple[int, int], Tree]
 
 
 @dataclass(frozen=True, eq=False)
-class Values:
+class Values(Digested):
     """A table x → f(x): distinct finite `points` of shape (n, d), `values` of shape (n, outputs), finite or ±inf.
 
     Zeros are numbers: the two zeros are one input, and as outputs one value.
@@ -57,16 +55,6 @@ class Values:
     @property
     def inputs(self) -> int:
         return int(self.points.shape[1])
-
-    @cached_property
-    def digest(self) -> str:
-        return hashlib.sha256(json.dumps(self.to_json(), sort_keys=True).encode()).hexdigest()
-
-    def __eq__(self, other: object) -> bool:
-        return isinstance(other, Values) and self.digest == other.digest
-
-    def __hash__(self) -> int:
-        return hash(self.digest)
 
     def to_json(self) -> dict[str, Json]:
         return dict(self._json)

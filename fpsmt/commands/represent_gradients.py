@@ -5,16 +5,13 @@ from __future__ import annotations
 import time
 from typing import TYPE_CHECKING, Any, get_args
 
-from fpsmt.commands.common import EXIT_OF, UNKNOWN, Saver, TimeLimit, say, time_limit
+from fpsmt.commands.common import EXIT_OF, UNKNOWN, Saver, TimeLimit, time_limit
 from fpsmt.errors import UsageError
 
 if TYPE_CHECKING:
     from fpsmt.claims.gradient_representation import GradientTable
     from fpsmt.engines.gradient_representation import GradientRepresentation
     from fpsmt.floats import Context
-
-MOST_SAVED = 1 << 16  #: parameters of a network whose result is saved
-
 
 def run(
     path: str,
@@ -41,10 +38,10 @@ def run(
 def _answer(
     ctx: Context, table: GradientTable, order: Any, layers: int | None, saver: Saver, timeout: float, output: str | None
 ) -> int:
+    from fpsmt.commands.represent import keep
     from fpsmt.display.progress import Progress
     from fpsmt.engines import Options
     from fpsmt.engines.gradient_representation import represent_gradients
-    from fpsmt.files.representations import save_representation
     from fpsmt.kernel import verdict_to_json
 
     start = time.monotonic()
@@ -64,13 +61,7 @@ def _answer(
         "result": result(found, table),
     }  # fmt: skip
     saver.printer(*lines(found, table))
-    saver.report(data)
-    if network.parameters <= MOST_SAVED:
-        saver.save(verdict.claim.hash, data)
-    else:
-        say("the result holds the whole network and is not saved: name files with -o and --json")
-    if output is not None:
-        say(f"saved {output}, the {save_representation(network, output)} form of the network")
+    keep(saver, verdict.claim.hash, data, network, output)
     return EXIT_OF[verdict.name]
 
 

@@ -92,8 +92,26 @@ class Rows:
         return Layer(starts, flat[:, 0].astype(np.int64), flat[:, 1], np.array(self.bias, float))
 
 
+class Digested:
+    """Records that are compared by their JSON form, which is computed once."""
+
+    def to_json(self) -> dict[str, Json]:
+        raise NotImplementedError
+
+    @cached_property
+    def digest(self) -> str:
+        """SHA-256 of the JSON form."""
+        return hashlib.sha256(json.dumps(self.to_json(), sort_keys=True).encode()).hexdigest()
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Digested) and type(other) is type(self) and self.digest == other.digest
+
+    def __hash__(self) -> int:
+        return hash(self.digest)
+
+
 @dataclass(frozen=True, eq=False)
-class SparseNetwork:
+class SparseNetwork(Digested):
     """Layers over `inputs` inputs in a context, with one single-valued activation between them.
 
     The activation is correctly rounded, or a table over the context's format.
@@ -151,17 +169,6 @@ class SparseNetwork:
         return only_table(self.implementation, self.context)
 
     # -- files ------------------------------------------------------------------------------------------------
-
-    @cached_property
-    def digest(self) -> str:
-        """SHA-256 of the JSON form."""
-        return hashlib.sha256(json.dumps(self.to_json(), sort_keys=True).encode()).hexdigest()
-
-    def __eq__(self, other: object) -> bool:
-        return isinstance(other, SparseNetwork) and self.digest == other.digest
-
-    def __hash__(self) -> int:
-        return hash(self.digest)
 
     def to_json(self) -> dict[str, Json]:
         """Parameters as base64 of little-endian codes, indices of 32-bit integers."""
