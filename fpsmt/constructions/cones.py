@@ -11,8 +11,6 @@ every input; `last_hidden` finds the others without visiting them all:
 from __future__ import annotations
 
 import hashlib
-from collections import OrderedDict
-from collections.abc import Callable
 from dataclasses import dataclass
 from itertools import product
 from typing import Any
@@ -29,7 +27,6 @@ from fpsmt.floats.vector import Carriers, arithmetic
 
 MOST_ROWS = 1 << 26  #: values of neurons of one coordinate that are kept
 MOST_STATES = 1 << 22  #: of one coordinate that are kept at a time
-MOST_KEPT = 1 << 18  #: examined cones that are remembered
 
 
 class Lists:
@@ -99,19 +96,6 @@ def _layer_hash(layer: Layer) -> tuple[bytes, ...]:
 
 
 _KNOWN: dict[Any, Hits] = {}  #: what was found last: many tables have the same hidden layers
-_EXAMINED: OrderedDict[Any, Any] = OrderedDict()
-
-
-def _examined(key: Any, work: Callable[[], Any]) -> Any:
-    """What was found for the same cone, activation and axis before: 100 tables share one set of detectors."""
-    if key in _EXAMINED:
-        _EXAMINED.move_to_end(key)
-        return _EXAMINED[key]
-    result = work()
-    _EXAMINED[key] = result
-    if len(_EXAMINED) > MOST_KEPT:
-        _EXAMINED.popitem(last=False)
-    return result
 
 
 def last_hidden(network: SparseNetwork, points: Carriers, report: Report | None = None) -> Hits:
@@ -168,7 +152,6 @@ class _Grid(Search):
         super().__init__(network, points, report)
         self.lists = [Lists(layer) for layer in network.layers[:-1]]
         self.top = len(self.lists) - 1
-        self.where = (network.implementation, network.context)
         self.neuron: list[Any] = []
         self.point: list[Any] = []
         self.low: list[Any] = []
@@ -274,8 +257,7 @@ class _Grid(Search):
             different = list(dict.fromkeys(parts[k] for parts in sources))
             rows = [np.stack([end for s in part for end in self.weighted(*s)] or [np.zeros(n)]) for part in different]
             tables.append(states_of({part: i for i, part in enumerate(different)}, np.stack(rows)))
-        key = (*self.where, cone.key, owner, *(_hash(t.values) for t in tables))
-        found = _examined(key, lambda: self.combinations(cone.program, owner, tables))
+        found = self.combinations(cone.program, owner, tables)
         by_first: dict[int, list[int]] = {}
         for h, state in enumerate(found[0][:, 0].tolist()):
             by_first.setdefault(state, []).append(h)

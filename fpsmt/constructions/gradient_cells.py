@@ -14,7 +14,7 @@ from fpsmt.constructions.gradient_functions import LAYERS, circuit, lowest_weigh
 from fpsmt.constructions.gradient_tables import LEAST_LAYERS, Builder, climb, domain, factors, ladder, split, targets
 from fpsmt.constructions.gradient_traces import second_layer
 from fpsmt.floats import Context, pow2
-from fpsmt.floats.vector import Carriers, arithmetic, round_array, values
+from fpsmt.floats.vector import Carriers, are_numbers, arithmetic, values
 
 
 class Cells:
@@ -42,11 +42,8 @@ class Cells:
         yield "powers of two of the loss derivative", self.factors()
 
     def are_floats(self, weights: ArrayLike) -> NDArray[np.bool_]:
-        """Where the weights are finite values of the format, so that a network has them."""
-        w = np.asarray(weights, float)
-        finite = np.isfinite(w)
-        good: NDArray[np.bool_] = finite & (round_array(self.ctx, np.where(finite, w, 0.0)) == w)
-        return good
+        """Where a network may have these weights."""
+        return are_numbers(self.ctx.format, weights)
 
     def detectors(self) -> str:
         """hat and t are γ at z and 0 at the other inputs; at z, a is active, b and c are flat."""

@@ -26,7 +26,7 @@ from fpsmt.constructions.gradient_tables import Builder, ladder
 from fpsmt.constructions.sparse import Layer, Rows, SparseNetwork
 from fpsmt.errors import Unsupported
 from fpsmt.floats import Context, Format, pow2
-from fpsmt.floats.vector import Carriers, arithmetic, from_ordinals, round_array
+from fpsmt.floats.vector import Carriers, are_numbers, arithmetic, from_ordinals
 from fpsmt.functions import implementation_named
 
 LAYERS = 12
@@ -76,12 +76,12 @@ def threshold(ctx: Context, place: int, scaled: bool) -> tuple[float, float, flo
     a, factor = (float(pow2(down // 2 - down)), float(pow2(-(down // 2)))) if scaled else (1.0, float(pow2(-down)))
     start, fractions = vector.mul(pair, a), 1.0 + np.arange(1 << p) / (1 << p)
     numbers = fractions * factor
-    for b in numbers[round_array(ctx, numbers) == numbers]:
+    for b in numbers[are_numbers(fmt, numbers)]:
         low, high = vector.mul(start, b)
         size = int(np.frexp(high)[1]) - 1
         for shift in (0, -1):
             c = fractions * float(pow2(fmt.emin - p - 1 - size + shift))
-            good = (vector.mul(low, c) == 0.0) & (vector.mul(high, c) == omega) & (round_array(ctx, c) == c)
+            good = (vector.mul(low, c) == 0.0) & (vector.mul(high, c) == omega) & are_numbers(fmt, c)
             if good.any():
                 return a, float(b), float(c[np.argmax(good)])
     raise Unsupported(f"no weights are 0 below {pair[1]} and ω there in {fmt}")

@@ -19,7 +19,7 @@ from fpsmt.constructions.shape import Shape
 from fpsmt.constructions.sparse import Layer, Rows
 from fpsmt.constructions.windows import shifted_windows
 from fpsmt.errors import Unsupported
-from fpsmt.floats.vector import Carriers, round_array
+from fpsmt.floats.vector import Carriers, are_numbers, round_array
 
 
 def product(shape: Shape, points: Carriers, needed: NDArray[np.bool_]) -> Detectors:
@@ -118,8 +118,7 @@ def _unscaled(shape: Shape, layers: tuple[Layer, ...]) -> tuple[Layer, ...]:
     if (np.diff(scaling.starts) != 1).any() or (scaling.bias != 0).any():
         return layers
     weights = last.weights * scaling.weights[last.columns]
-    exact = np.abs(weights) <= shape.largest
-    exact &= round_array(shape.context, np.where(exact, weights, 0.0)) == weights
+    exact = are_numbers(shape.format, weights)
     if not exact.all():
         raise Unsupported(f"a weight of {weights[np.argmin(exact)]} is not a number of {shape.format}")
     return (*below, Layer(last.starts, scaling.columns[last.columns], weights, last.bias))

@@ -34,7 +34,7 @@ from fpsmt.constructions.ending import Detectors
 from fpsmt.constructions.shape import Shape, remembered
 from fpsmt.constructions.sparse import Rows
 from fpsmt.errors import Unsupported
-from fpsmt.floats.vector import Carriers, round_array
+from fpsmt.floats.vector import Carriers, are_numbers, round_array
 
 TARGETS = 40  #: of one unit
 
@@ -59,7 +59,7 @@ def window(shape: Shape, target: int, unit: float) -> Window | None:
     c = tie - target + (2 if small else -1)
     centre = 2 * tie * (3 * 2**p // 8 * 2 if small else 3 * 2**p // 4 | 1)
     numbers = np.array([centre, c, c - 1, 2 * tie, target]) * unit
-    if c < 1 or numbers.max() > shape.largest or (round_array(shape.context, numbers) != numbers).any():
+    if c < 1 or numbers.max() > shape.largest or not are_numbers(shape.format, numbers).all():
         return None
     with np.errstate(invalid="ignore"):
         high = shape.add(line, numbers[0])

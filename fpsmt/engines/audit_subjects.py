@@ -46,11 +46,6 @@ def of_program(program: Program, function: Function, ctx: Context) -> Subject:
     return Subject(program.text, ctx, lambda x: allowed_arrays(implementation, ctx, x)[0], None, implementation)
 
 
-def of_table(implementation: Implementation, ctx: Context) -> Subject:
-    """An implementation that has one result at every input, such as a table."""
-    return Subject(implementation.text, ctx, lambda x: allowed_arrays(implementation, ctx, x)[0], None, implementation)
-
-
 def of_routine(name: str, routine: Callable[..., Any], fmt: str | Context) -> Subject:
     """A routine that maps an array of the format's dtype to one of the same shape and dtype."""
     ctx = context(fmt) if isinstance(fmt, Context) else _usual(fmt)

@@ -26,8 +26,8 @@ from fpsmt.engines.decide import decide
 from fpsmt.engines.engine import Options, engine
 from fpsmt.errors import Unsupported, UsageError
 from fpsmt.floats import Context, Float, equal
-from fpsmt.floats.vector import Carriers, encode, to_floats
-from fpsmt.functions import CorrectlyRounded, Implementation, Table, only_table
+from fpsmt.floats.vector import Carriers, to_floats
+from fpsmt.functions import CorrectlyRounded, Implementation, Table, as_table, only_table
 from fpsmt.kernel import Proved, Refuted, Unknown, Verdict
 
 Construction = Callable[[Shape, Carriers, NDArray[np.bool_]], Detectors]
@@ -195,8 +195,7 @@ def listed(ctx: Context, implementation: Implementation) -> Implementation:
     results open, because a network has the values of a table for one implementation."""
     if isinstance(implementation.contract, CorrectlyRounded | Table) or ctx.format.bits > 16:
         return implementation
-    codes = encode(ctx.format, only_table(implementation, ctx)).astype(int)
-    return Implementation(implementation.function, Table(ctx.format, ctx.format, tuple(codes.tolist())))
+    return as_table(implementation.function, ctx.format, only_table(implementation, ctx))
 
 
 def _nothing(table: Values) -> Layer:

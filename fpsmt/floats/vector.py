@@ -357,6 +357,20 @@ def to_floats(fmt: Format, carriers: ArrayLike) -> list[Float]:
     return list(_objects(fmt, carriers).reshape(-1))
 
 
+def are_numbers(fmt: Format, carriers: ArrayLike) -> NDArray[np.bool_]:
+    """Where the elements are finite values of the format.
+
+    >>> from fpsmt.floats import float8_e4m3
+    >>> are_numbers(float8_e4m3, [240.0, 9.5, 256.0, np.inf]).tolist()
+    [True, False, False, False]
+    """
+    x = np.asarray(carriers, dtype=np.float64)
+    finite = np.where(np.isfinite(x), x, 0.0)
+    nearest = Context(fmt, Mode.RNE, Overflow.SATURATE, Subnormals.GRADUAL)
+    good: NDArray[np.bool_] = (finite == x) & (round_array(nearest, finite) == finite)
+    return good
+
+
 def _carrier(x: ArrayLike) -> NDArray[np.float64]:
     """The argument as float64 without changing a value."""
     array = np.asarray(x)

@@ -1,6 +1,6 @@
 """Real functions with certified enclosures, correct rounding, range facts and implementation contracts."""
 
-from fpsmt.functions.allowed import allowed_arrays, allowed_tables, only_table
+from fpsmt.functions.allowed import allowed_arrays, allowed_tables, as_table, only_table, tabulated
 from fpsmt.functions.arrays import correctly_rounded_array, table
 from fpsmt.functions.enclosures import constant_on, enclose, range_on
 from fpsmt.functions.function import Function
@@ -16,7 +16,6 @@ from fpsmt.functions.implementations import (
     WithinError,
     WithinFloats,
     WithinUlps,
-    tabulated,
 )
 from fpsmt.functions.registry import FUNCTIONS, function_named
 from fpsmt.functions.rounding import correctly_rounded
@@ -52,8 +51,8 @@ gaussian = FUNCTIONS["gaussian"]
 __all__ = [
     "FUNCTIONS", "Clamped", "Contract", "CorrectlyRounded", "Function", "Implementation", "Piece", "Piecewise",
     "Table", "WithinError", "WithinFloats", "WithinUlps",
-    "allowed_arrays", "allowed_tables", "constant_on", "correctly_rounded", "correctly_rounded_array", "enclose",
-    "function_named", "implementation_from_json", "implementation_named", "only_table",
+    "allowed_arrays", "allowed_tables", "as_table", "constant_on", "correctly_rounded", "correctly_rounded_array",
+    "enclose", "function_named", "implementation_from_json", "implementation_named", "only_table",
     "range_on", "table", "tabulated",
     "celu", "cos", "cosh", "elu", "erf", "erfc", "exp", "expm1", "gaussian", "gelu", "gelu_tanh", "identity",
     "leaky_relu", "log", "log1p", "logsigmoid", "mish", "relu", "selu", "sigmoid", "sin", "softplus", "sqrt",

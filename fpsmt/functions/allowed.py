@@ -58,6 +58,25 @@ def allowed_tables(implementation: Implementation, ctx: Context, fmt: Format | N
     return allowed_arrays(implementation, ctx, decode(fmt, np.arange(1 << fmt.bits, dtype=np.uint64)), fmt)
 
 
+def tabulated(implementation: Implementation, ctx: Context) -> Implementation:
+    """The implementation's result at every code, as a table; its least one where it leaves a choice.
+
+    For formats of at most 16 bits.
+
+    >>> from fpsmt.floats import context, exactly, float8_e4m3
+    >>> from fpsmt.functions import implementation_named
+    >>> table = tabulated(implementation_named("tanh"), context("float8_e4m3"))
+    >>> print(table.text, table.allowed(context("float8_e4m3"), exactly(float8_e4m3, 1))[0])
+    tanh:table(float8_e4m3→float8_e4m3) 0.75
+    """
+    return as_table(implementation.function, ctx.format, allowed_tables(implementation, ctx)[0])
+
+
+def as_table(function: Function, fmt: Format, results: Array) -> Implementation:
+    """The function with these results at the codes of the format."""
+    return Implementation(function, Table(fmt, fmt, tuple(encode(fmt, results).astype(int).tolist())))
+
+
 def only_table(implementation: Implementation, ctx: Context, fmt: Format | None = None) -> Array:
     """The results by code of an implementation that has one result at every input: correctly rounded, a table, a
     program of correctly rounded functions; a usage error with the first input where several are allowed.

@@ -468,21 +468,3 @@ def contract_from_json(data: dict[str, Any]) -> Contract:
 def _ends(pair: list[str | None]) -> tuple[Fraction | None, Fraction | None]:
     low, high = (None if end is None else Fraction(end) for end in pair)
     return low, high
-
-
-def tabulated(implementation: Implementation, ctx: Context) -> Implementation:
-    """The implementation's result at every code, as a table; its least one where it leaves a choice.
-
-    For formats of at most 16 bits.
-
-    >>> from fpsmt.floats import context, exactly, float8_e4m3
-    >>> from fpsmt.functions import implementation_named
-    >>> table = tabulated(implementation_named("tanh"), context("float8_e4m3"))
-    >>> print(table.text, table.allowed(context("float8_e4m3"), exactly(float8_e4m3, 1))[0])
-    tanh:table(float8_e4m3→float8_e4m3) 0.75
-    """
-    fmt = ctx.format
-    if fmt.bits > 16:
-        raise UsageError(f"a table for {fmt} is too long: the limit is 16 bits")
-    outputs = [implementation.allowed(ctx, Float(fmt, code))[0].code for code in range(1 << fmt.bits)]
-    return Implementation(implementation.function, Table(fmt, fmt, tuple(outputs)))

@@ -15,7 +15,7 @@ from fpsmt.constructions.shape import Shape
 from fpsmt.constructions.sparse import SparseNetwork, network_from_data
 from fpsmt.errors import EvidenceError, Unsupported
 from fpsmt.floats import Context
-from fpsmt.floats.vector import Carriers, arithmetic, round_array, values
+from fpsmt.floats.vector import Carriers, are_numbers, arithmetic, values
 from fpsmt.functions import Table
 from fpsmt.kernel.kernel import Holds, Open, Outcome, rule
 from fpsmt.kernel.rules.representation import not_neutral, spot_check
@@ -138,10 +138,9 @@ def made(ctx: Context, wanted: Carriers, weights: Carriers, results: Carriers) -
     A weight 0 is a term left out; a result 0 allows no other.
     """
     fmt, vector = ctx.format, arithmetic(ctx)
-    finite = np.where(np.isfinite(weights), weights, 0.0)
-    good = ((finite == weights) & (round_array(ctx, finite) == finite)).all(axis=1)
-    good &= ((weights == 0.0) | (results != 0.0)).all(axis=1)
-    products = vector.mul(finite, results)
+    known = are_numbers(fmt, weights)
+    good = (known & ((weights == 0.0) | (results != 0.0))).all(axis=1)
+    products = vector.mul(np.where(known, weights, 0.0), results)
     count = (weights != 0.0).sum(axis=1)
     # one or two terms: the others are 0, and z ⊕ 0 = z
     order = np.argsort(weights == 0.0, axis=1, kind="stable")
