@@ -173,9 +173,9 @@ def test_terms_have_the_values_of_the_interpreter(drawn, how, back_how, encoding
     try:
         expected = gradient(trace, loss, back_how, None, rule)
     except Unsupported as error:
-        with pytest.raises(Unsupported, match=f"'{rule.name}' has no formula"):
+        with pytest.raises(Unsupported, match="no formula for"):
             unroll_gradient(free, [t.const(v) for v in loss], back_how, rule)
-        assert "has no formula" in str(error)
+        assert "no formula for" in str(error)
         return
     back = unroll_gradient(free, [t.const(v) for v in loss], back_how, rule)
     values.update(valid_choices(back.sums, rng))
