@@ -171,13 +171,15 @@ def constant_on_a_range(claim: Claim, data: Mapping[str, Json], premises: Sequen
     lemma = constant_ranges_lemma(setting, claim.x, claim.y, ranges)
     if len(premises) != 1 + len(ranges) or premises[0] != lemma:
         raise EvidenceError("the first premise is not the lemma about admissible maps")
+    shown: list[str] = []
     for (low, high), constant in zip(ranges, premises[1:], strict=True):
         wanted = (setting.function, setting.context, low, high)
         if not isinstance(constant, ConstantOn) or wanted != (
             constant.function, constant.context, constant.low, constant.high,
         ):  # fmt: skip
             raise EvidenceError(f"no premise says that the activation is constant on [{low}, {high}]")
-    return Holds({"ranges": len(ranges)})
+        shown.append(f"[{low}, {high}] → {constant.value}")
+    return Holds({"ranges": len(ranges), "constant": ", ".join(shown[:3]) + (", …" if len(shown) > 3 else "")})
 
 
 @rule("maps of neighbours exhausted")
