@@ -298,9 +298,13 @@ class Builder:
     def __init__(
         self, plan: Plan, xs: Carriers, values: Carriers, upstream: Carriers, gradients: Carriers, spare: bool
     ) -> None:
-        self.plan, self.curve, self.xs, self.n = plan, plan.curve, np.array(xs, float) + 0.0, len(xs)
-        fmt = self.curve.format
-        self.levels = levels(plan, np.array(values, float), float(np.abs(upstream).max(initial=0.0)))
+        self.plan, self.curve, fmt = plan, plan.curve, plan.curve.format
+        most = float(np.abs(upstream).max(initial=0.0))  # met at the other points too
+        used = (values != 0.0) | (gradients != 0.0)
+        used[:1] |= not used.any()
+        values, upstream, gradients = values[used], upstream[used], gradients[used]
+        self.xs, self.n = xs[used] + 0.0, int(used.sum())
+        self.levels = levels(plan, values, most)
         self.steep = np.flatnonzero(gradients)
         g, h = gradients[self.steep], upstream[self.steep]
         self.m, self.p = len(self.steep), len(self.levels.owner)
