@@ -39,6 +39,8 @@ BITS = 160
 ORDER = 8  #: terms of a Taylor model
 PIECES = 64  #: of an interval whose results are bounded
 BENT = 256  #: the outermost pieces are cut while what is not linear adds more than this part of all that is met
+MOST_PARTS = 1 << 11  #: of an interval whose errors are bounded
+SHORT = Fraction(1, 1 << 40)  #: an interval on which functions hardly change
 MOST_ASSUMED = 3
 HALF = Fraction(1, 2)
 ZERO = Fraction(0)
@@ -128,19 +130,22 @@ def distance(root: Term, function: Function, ctx: Context, low: Float, high: Flo
     """
     _check(ctx)
     series = _series(function)
-    a, b = low.fraction, high.fraction
     with _working():
-        try:
-            x = _input(a, b)
-            found = _Analysis(x, ctx).node(root)
-            differences = [s - series(t) for s, t in ((found.middle, x.middle), (found.whole, x.whole))]
-            h, power, total = ball_of((b - a) / 2, (b - a) / 2, BITS), arb(1), found.error
-            for k in range(ORDER):
-                total = total + abs(differences[0][k]) * power
-                power = power * h
-            return _upper(total + abs(differences[1][ORDER]) * power)
-        except (NoBound, ValueError, ZeroDivisionError):  # a ball that is divided by may hold 0
-            return None
+        return _distance(root, series, ctx, low.fraction, high.fraction)
+
+
+def _distance(root: Term, series: Series, ctx: Context, low: Fraction, high: Fraction) -> Fraction | None:
+    try:
+        x = _input(low, high)
+        found = _Analysis(x, ctx).node(root)
+        differences = [s - series(t) for s, t in ((found.middle, x.middle), (found.whole, x.whole))]
+        h, power, total = ball_of((high - low) / 2, (high - low) / 2, BITS), arb(1), found.error
+        for k in range(ORDER):
+            total = total + abs(differences[0][k]) * power
+            power = power * h
+        return _upper(total + abs(differences[1][ORDER]) * power)
+    except (NoBound, ValueError, ZeroDivisionError):  # a ball that is divided by may hold 0
+        return None
 
 
 def offsets(root: Term, ctx: Context, low: Float, high: Float, slope: Fraction = ZERO) -> Interval | None:
@@ -177,6 +182,47 @@ def offsets(root: Term, ctx: Context, low: Float, high: Float, slope: Fraction =
             done.remove(worst)
             done += [half for half in halves if half is not None]
     return min(piece.low for piece in done), max(piece.high for piece in done)
+
+
+def error_on(root: Term, function: Function, ctx: Context, low: Float, high: Float) -> Fraction | None:
+    """An upper bound of |v(x) − f(x)| for every float x of [low, high], finite, from `distance` on parts of it; None
+    where there is none.
+
+    Parts are halved while that halves the bound.  Where f is not analytic, as at 0, the bound is the largest difference
+    between results, by `offsets`, and values of f.
+    """
+    _check(ctx)
+    series = _series(function)
+    a, b = low.fraction, high.fraction
+    todo = [(a, Fraction(0)), (Fraction(0), b)] if a < 0 < b else [(a, b)]
+    done: list[Fraction] = []
+    with _working():
+        while todo:
+            if len(todo) + len(done) > MOST_PARTS:
+                return None
+            part = todo.pop()
+            whole = _distance(root, series, ctx, *part)
+            if whole is None and part[1] - part[0] <= SHORT:
+                whole = _apart(root, function, ctx, *part)
+                if whole is None:
+                    return None
+                done.append(whole)
+                continue
+            halves = _halves(part)
+            better = [_distance(root, series, ctx, *half) for half in halves]
+            if whole is None or any(half is not None and 2 * half < whole for half in better):
+                todo += halves
+            else:
+                done.append(whole)
+    return max(done)
+
+
+def _apart(root: Term, function: Function, ctx: Context, low: Fraction, high: Fraction) -> Fraction | None:
+    piece = _piece(root, ctx, low, high, ZERO)
+    if piece is None:
+        return None
+    least, most = enclose(function, low, high, BITS)
+    return max(piece.high - least, most - piece.low)
 
 
 @dataclass(frozen=True)
