@@ -17,7 +17,7 @@ from fpsmt.engines.violations import violation
 from fpsmt.errors import EvidenceError, Unsupported, UsageError
 from fpsmt.floats import context
 from fpsmt.floats.vector import to_floats, values
-from fpsmt.kernel.rules.safety import LEAF, read_tree, tree_text
+from fpsmt.kernel.rules.safety import CUT, LEAF, read_tree, tree_text
 from fpsmt.networks import Network, parse_execution, run
 from fpsmt.networks.bounds import enclosures
 from fpsmt.networks.nodes import Affine, Constant, Input, Select
@@ -132,7 +132,7 @@ def test_linear_bounds_hold_in_random_executions(fmt: str, execution: str) -> No
             exact = sum((Fraction(float(s)) * Fraction(v) for s, v in zip(slope, x, strict=True)), Fraction(0))
             assert value >= exact + Fraction(float(constant))
         for at, name in enumerate(("affine1", "affine2")):
-            ends = state.bounds[at]
+            ends = [end[:, relaxation.of(at)] for end in state.bounds]
             for i, v in enumerate(trace.values[name]):
                 assert Fraction(float(ends[0][0, i])) <= v.fraction <= Fraction(float(ends[1][0, i]))
 
@@ -189,7 +189,15 @@ def test_a_tree_with_a_leaf_less_or_more_is_refused(proved: kernel.Proved) -> No
     assert isinstance(stated, Safe)
     tree = read_tree(proved.evidence.data["trees"][0]).inputs
     assert _apply(stated, tree).name == "proved"
-    for bad in (tree[:-1], tree[1:], np.append(tree, LEAF), np.append(tree, [0]), tree[:0], np.array([LEAF, 0, LEAF])):
+    for bad in (
+        tree[:-1],
+        np.append(0, tree),
+        np.append(CUT, [0]),
+        np.append(tree, LEAF),
+        np.append(tree, [0]),
+        tree[:0],
+        np.array([LEAF, 0, LEAF]),
+    ):
         with pytest.raises(UsageError):
             _apply(stated, bad)
     for text in ("", "AAAA", 7, None, proved.evidence.data["trees"][0][:-8]):
@@ -204,7 +212,7 @@ def test_a_tree_that_splits_too_little_or_elsewhere_proves_nothing(proved: kerne
     assert isinstance(stated, Safe)
     assert _apply(stated, np.array([LEAF])).name == "unknown"
     with pytest.raises(UsageError):
-        _apply(stated, np.array([5, LEAF, LEAF]))
+        _apply(stated, np.array([6, LEAF, LEAF]))
 
 
 def test_a_tree_does_not_prove_another_claim(proved: kernel.Proved) -> None:
@@ -240,8 +248,8 @@ def test_signs_of_units_split_executions() -> None:
     assert _apply(other, np.array([1, LEAF, LEAF])).name == "proved"
     assert _apply(other, np.array([2, LEAF, LEAF])).name == "unknown"
     assert _apply(other, np.array([1, 1, LEAF, LEAF, 2, LEAF, LEAF])).name == "proved"
-    with pytest.raises(UsageError, match="2 units"):
-        _apply(other, np.array([3, LEAF, LEAF]))
+    with pytest.raises(UsageError, match="4 units"):
+        _apply(other, np.array([5, LEAF, LEAF]))
     assert _apply(stated, np.array([LEAF])).name == "proved"
 
 
