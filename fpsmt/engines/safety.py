@@ -35,6 +35,7 @@ from fpsmt.kernel.rules.safety import (
     what_is_left,
     whole,
 )
+from fpsmt.networks.curves import Relu
 from fpsmt.networks.relaxation import Array, Box, Relaxation, State
 
 BATCH = 512  #: boxes whose bounds are computed at a time
@@ -95,6 +96,8 @@ class Search:
         self.made: list[tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.int64]]] = []  # (nodes, sides, children)
         self.count = 1
         self.inputs, self.prefer = claim.network.input.size, PREFER
+        self.relus = np.repeat([isinstance(step.curve, Relu) for step in relaxation.steps],
+                               [step.size for step in relaxation.steps])  # fmt: skip
         self.few_units = FEW_UNITS if self.inputs <= FEW_INPUTS else CUT
 
     def run(self, deadline: float, name: str) -> str | Unknown | Found:
@@ -198,18 +201,21 @@ class Search:
         inputs shared as the unit's value depends on them, and a little of the slope of the bound itself."""
         radius, (low, high) = state.radius, state.bounds
         out, losses = np.zeros_like(state.low), np.zeros_like(low)
-        open_units = (low < 0) & (high > 0) & np.isfinite(low) & np.isfinite(high)
+        known = np.isfinite(low) & np.isfinite(high)
+        middle = (np.where(known, low, 0.0) + np.where(known, high, 0.0)) / 2
+        apart = (state.upper - state.lower) * middle + state.top - state.bottom
+        open_units = (low < 0) & (high > 0) & known
         for one in tried:
             open_, shares = ~one.excluded, one.shares[:, : one.below.slopes.shape[1]]
             rows = np.einsum("br,bru->bu", shares, one.below.through)
-            gap = np.where(open_units, np.where(rows < 0, -state.top, np.minimum(high, -low)), 0.0)
-            losses += np.where(open_[:, None], rows * gap, 0.0)
+            most = np.where(self.relus & open_units, np.where(rows < 0, state.top, np.minimum(high, -low)), apart)
+            losses += np.where(open_[:, None] & known, np.abs(rows) * most, 0.0)
             direct = np.abs(np.einsum("br,brn->bn", shares, one.below.slopes)) * radius
             out += np.where(open_[:, None], STEEPNESS * direct, 0.0)
         out += self._shared(state, losses, radius)
         unknown = ~np.isfinite(out).all(axis=1, keepdims=True)
         worth = np.where(unknown, radius / self.width, out) + 1e-9 * radius / self.width
-        return worth, np.where(unknown, 0.0, losses)
+        return worth, np.where(open_units & ~unknown, losses, 0.0)
 
     def _shared(self, state: State, losses: Array, radius: Array) -> Array:
         """The losses of units shared among the inputs as the units' values depend on them."""

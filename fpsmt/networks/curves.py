@@ -5,21 +5,16 @@
     lower·z + bottom ≤ y ≤ upper·z + top        and numbers   least ≤ y ≤ most
 
 for every result y that the activation may return at z.  They hold for all slopes lower·(1 + θ) and upper·(1 + θ) with
-|θ| ≤ 2^−53, too.  `CURVES` has a way for some implementations; others are added there.
+|θ| ≤ 2^−53, too, where these are not 0 or 1.  relu is here, `fpsmt.networks.smooth_curves` has all functions with a
+derivative, and `CURVES` of `fpsmt.networks.relaxation_steps` says which functions have lines of their own.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import NamedTuple, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
-
-from fpsmt.errors import Unsupported
-from fpsmt.floats import Format
-from fpsmt.functions import CorrectlyRounded
-from fpsmt.networks.nodes import Activation
 
 Array = NDArray[np.float64]
 
@@ -27,7 +22,7 @@ ROOM = 1.0 + 2.0**-40
 
 
 class Lines(NamedTuple):
-    """Arrays of one shape; `least` and `most` are finite where low and high are."""
+    """Arrays of one shape; `least` and `most` are infinite where nothing is known."""
 
     lower: Array
     bottom: Array
@@ -41,7 +36,7 @@ class Curve(Protocol):
     """One activation as it is executed."""
 
     def lines(self, low: Array, high: Array) -> Lines:
-        """Of arrays with low ≤ high; where an end is not finite, anything finite but `least` and `most`."""
+        """Of arrays with low ≤ high; finite lines also where an end is not finite."""
         ...
 
     def near(self, z: Array) -> tuple[Array, Array]:
@@ -69,20 +64,3 @@ class Relu:
 
     def near(self, z: Array) -> tuple[Array, Array]:
         return np.maximum(z, 0.0), np.where(z > 0, 1.0, 0.0)
-
-
-def _relu(node: Activation, source: Format) -> Curve:
-    if source != node.format:
-        raise Unsupported(f"linear bounds: {node.name!r} is of another format than its source")
-    return Relu()
-
-
-CURVES: dict[str, Callable[[Activation, Format], Curve]] = {"relu": _relu}  #: of correctly rounded functions
-
-
-def curve_of(node: Activation, source: Format) -> Curve:
-    """`Unsupported` where no lines are known."""
-    use = node.implementation
-    if use.function.name not in CURVES or not isinstance(use.contract, CorrectlyRounded):
-        raise Unsupported(f"linear bounds know correctly rounded relu, not {use.text} ({node.name!r})")
-    return CURVES[use.function.name](node, source)

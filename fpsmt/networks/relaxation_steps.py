@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from fractions import Fraction
 
@@ -11,16 +12,34 @@ from numpy.typing import NDArray
 from fpsmt.errors import Unsupported
 from fpsmt.floats import Context, Format, Mode, Subnormals, pow2
 from fpsmt.floats.vector import arithmetic, embeds
-from fpsmt.networks.curves import Curve, curve_of
+from fpsmt.functions import CorrectlyRounded
+from fpsmt.networks.curves import Curve, Relu
 from fpsmt.networks.executions import Execution
 from fpsmt.networks.growth import float_up, sum_growth
 from fpsmt.networks.interpreter import Executions, execution_of
 from fpsmt.networks.networks import Network
 from fpsmt.networks.nodes import Activation, Affine, Cast, Constant, Elementwise, Input, Node, Select
+from fpsmt.networks.smooth_curves import Smooth
 
 Array = NDArray[np.float64]
 
 LARGEST = 2.0**200  #: values above this are not spoken of
+
+
+def _relu(node: Activation, source: Format) -> Curve:
+    if source != node.format:
+        raise Unsupported(f"linear bounds: {node.name!r} is of another format than its source")
+    if not isinstance(node.implementation.contract, CorrectlyRounded):
+        return _smooth(node, source)
+    return Relu()
+
+
+def _smooth(node: Activation, source: Format) -> Curve:
+    return Smooth(node.implementation.function, node.implementation.contract, node.context)
+
+
+#: how lines of activations are found, by the name of the function; `_smooth` for all others
+CURVES: dict[str, Callable[[Activation, Format], Curve]] = {"relu": _relu}
 
 
 @dataclass(frozen=True)
@@ -152,7 +171,7 @@ def _read(
         steps.append(_affine(node, network.format_of(node.source), execution_of(executions, node.name)))
         return
     if isinstance(node, Activation):
-        curve = curve_of(node, network.format_of(node.source))
+        curve = CURVES.get(node.implementation.function.name, _smooth)(node, network.format_of(node.source))
         if not steps or steps[-1].curve is not None:
             steps.append(_identity(size))
         steps.append(replace(steps.pop(), curve=curve))
