@@ -19,6 +19,7 @@ from fpsmt.networks.growth import float_up, sum_growth
 from fpsmt.networks.interpreter import Executions, execution_of
 from fpsmt.networks.networks import Network
 from fpsmt.networks.nodes import Activation, Affine, Cast, Constant, Elementwise, Input, Node, Select
+from fpsmt.networks.program_curves import Analysed
 from fpsmt.networks.smooth_curves import Smooth
 
 Array = NDArray[np.float64]
@@ -35,7 +36,12 @@ def _relu(node: Activation, source: Format) -> Curve:
 
 
 def _smooth(node: Activation, source: Format) -> Curve:
-    return Smooth(node.implementation.function, node.implementation.contract, node.context)
+    use = node.implementation
+    if use.contract.analysed:
+        if source != node.format:
+            raise Unsupported(f"linear bounds: {node.name!r} is of another format than its source")
+        return Analysed(use, node.context)
+    return Smooth(use.function, use.contract, node.context)
 
 
 #: how lines of activations are found, by the name of the function; `_smooth` for all others

@@ -119,11 +119,12 @@ def _floats(low: Fraction, high: Fraction) -> tuple[float, float]:
 
 
 class Smooth:
-    """The lines of one function under one contract in one context."""
+    """The lines of one function under one contract in one context, or of what is within an absolute error of it."""
 
-    def __init__(self, function: Function, contract: Contract, ctx: Context) -> None:
+    def __init__(self, function: Function, contract: Contract | Fraction, ctx: Context) -> None:
         self.grid = grid_of(function)
-        self.relative, self.absolute = (float_up(part) for part in error_of(function, contract, ctx))
+        errors = (Fraction(0), contract) if isinstance(contract, Fraction) else error_of(function, contract, ctx)
+        self.relative, self.absolute = (float_up(part) for part in errors)
         self.largest = float(ctx.format.largest)
 
     def lines(self, low: Array, high: Array) -> Lines:

@@ -39,7 +39,7 @@ BITS = 160
 ORDER = 8  #: terms of a Taylor model
 PIECES = 64  #: of an interval whose results are bounded
 BENT = 256  #: the outermost pieces are cut while what is not linear adds more than this part of all that is met
-MOST_PARTS = 1 << 11  #: of an interval whose errors are bounded
+MOST_PARTS = 1 << 10  #: of an interval whose errors are bounded
 SHORT = Fraction(1, 1 << 40)  #: an interval on which functions hardly change
 MOST_ASSUMED = 3
 HALF = Fraction(1, 2)
@@ -188,33 +188,35 @@ def error_on(root: Term, function: Function, ctx: Context, low: Float, high: Flo
     """An upper bound of |v(x) − f(x)| for every float x of [low, high], finite, from `distance` on parts of it; None
     where there is none.
 
-    Parts are halved while that halves the bound.  Where f is not analytic, as at 0, the bound is the largest difference
-    between results, by `offsets`, and values of f.
+    The part with the largest bound is halved while that makes it smaller.  Where f is not analytic, as at 0, the bound
+    is the largest difference between results, by `offsets`, and values of f.
     """
     _check(ctx)
     series = _series(function)
     a, b = low.fraction, high.fraction
-    todo = [(a, Fraction(0)), (Fraction(0), b)] if a < 0 < b else [(a, b)]
-    done: list[Fraction] = []
+
+    def measured(part: Interval) -> tuple[Fraction | None, Interval]:
+        found = _distance(root, series, ctx, *part)
+        if found is None and part[1] - part[0] <= SHORT:
+            found = _apart(root, function, ctx, *part)
+        return found, part
+
     with _working():
-        while todo:
-            if len(todo) + len(done) > MOST_PARTS:
+        parts = [measured(part) for part in ([(a, ZERO), (ZERO, b)] if a < 0 < b else [(a, b)])]
+        while len(parts) < MOST_PARTS:
+            worst = max(range(len(parts)), key=lambda k: _largest(parts[k][0]))
+            bound, part = parts[worst]
+            if bound is None and part[1] - part[0] <= SHORT:
                 return None
-            part = todo.pop()
-            whole = _distance(root, series, ctx, *part)
-            if whole is None and part[1] - part[0] <= SHORT:
-                whole = _apart(root, function, ctx, *part)
-                if whole is None:
-                    return None
-                done.append(whole)
-                continue
-            halves = _halves(part)
-            better = [_distance(root, series, ctx, *half) for half in halves]
-            if whole is None or any(half is not None and 2 * half < whole for half in better):
-                todo += halves
-            else:
-                done.append(whole)
-    return max(done)
+            halves = [measured(half) for half in _halves(part)]
+            if bound is not None and any(_largest(half[0]) * 5 > bound * 4 for half in halves):
+                return bound
+            parts[worst : worst + 1] = halves
+        return None
+
+
+def _largest(bound: Fraction | None) -> Fraction:
+    return Fraction(1 << 4096) if bound is None else bound
 
 
 def _apart(root: Term, function: Function, ctx: Context, low: Fraction, high: Fraction) -> Fraction | None:

@@ -23,13 +23,13 @@ from numpy.typing import NDArray
 from fpsmt.errors import Unsupported, UsageError
 from fpsmt.floats import Context, Float, Format, context, from_ordinal, zero
 from fpsmt.floats.vector import decode, embeds, from_ordinals, ordinals
-from fpsmt.functions import FUNCTIONS, Contract, CorrectlyRounded, Function, allowed_arrays
+from fpsmt.functions import FUNCTIONS, Contract, CorrectlyRounded, Function, allowed_arrays, function_named
 from fpsmt.functions.enclosures import place
 from fpsmt.functions.implementation_text import contract_named, split_outside
 from fpsmt.functions.implementations import Interval, contract_from_json, register
 from fpsmt.terms.arrays import evaluate_arrays
 from fpsmt.terms.evaluate import evaluate, operate
-from fpsmt.terms.program_errors import offsets
+from fpsmt.terms.program_errors import error_on, offsets
 from fpsmt.terms.program_text import Compiled, Fma, compile_program, functions_of, input_term
 from fpsmt.terms.programs_library import LIBRARY
 from fpsmt.terms.terms import Term, cast, postorder
@@ -131,6 +131,21 @@ class Program(Contract):
             return None
         return _offsets(self, ctx, low, high, slope)
 
+    analysed = True
+
+    def error_on(self, function: Function, ctx: Context, low: Float, high: Float) -> Fraction | None:
+        """The same, as far as the analysis knows the function: f of the registry that is analytic, or a rational.
+
+        >>> from fpsmt.floats import context, exactly, float32
+        >>> ends = exactly(float32, -4), exactly(float32, 4)
+        >>> error = program("tanh_rational").error_on(FUNCTIONS["tanh"], context("float32"), *ends)
+        >>> 0 < error < Fraction(1, 10**6)
+        True
+        """
+        if self.context not in (None, ctx) or low.format != ctx.format or not (low.is_finite and high.is_finite):
+            return None
+        return _error_on(self, function.name, ctx, low, high)
+
     # -- text and JSON ----------------------------------------------------------------------------------------
 
     @property
@@ -203,6 +218,14 @@ register("program", _from_json, read_program)
 def _offsets(contract: Program, ctx: Context, low: Float, high: Float, slope: Fraction) -> Rationals | None:
     try:
         return offsets(contract.compiled(ctx, low.format).term, ctx, low, high, slope)
+    except Unsupported:
+        return None
+
+
+@lru_cache(maxsize=256)
+def _error_on(contract: Program, function: str, ctx: Context, low: Float, high: Float) -> Fraction | None:
+    try:
+        return error_on(contract.compiled(ctx, low.format).term, function_named(function), ctx, low, high)
     except Unsupported:
         return None
 
