@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-import fpsmt.rational  # noqa: F401  (functions rational(…) by name)
+import fpsmt.rational
 import fpsmt.terms  # noqa: F401  (programs)
 from fpsmt.errors import Unsupported
 from fpsmt.floats import context

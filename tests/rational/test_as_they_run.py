@@ -150,6 +150,37 @@ def test_bounds_of_programs_in_long_formats():
         assert decide(PredictionInvariant(network, (x,), execution("any"))).name == "proved"
 
 
+def test_a_rational_in_verify(tmp_path, monkeypatch, capfd):
+    """In the place of an operator's function, as its program runs: proved on a box, with linear bounds; refuted."""
+    helper = pytest.importorskip("onnx").helper
+    monkeypatch.chdir(tmp_path)
+    tensors = {"w": [[1.0, 0.5], [-0.5, 1]], "b": [0.25, 0], "v": [[1.0, -1]]}
+    initial = [
+        helper.make_tensor(name, 1, np.shape(values), np.ravel(values).astype(np.float32))
+        for name, values in tensors.items()
+    ]
+    nodes = [
+        helper.make_node("Gemm", ["x", "w", "b"], ["h"], transB=1),
+        helper.make_node("Tanh", ["h"], ["t"]),
+        helper.make_node("Gemm", ["t", "v"], ["y"], transB=1),
+    ]
+    ends = [helper.make_tensor_value_info(name, 1, [1, n]) for name, n in (("x", 2), ("y", 1))]
+    graph = helper.make_graph(nodes, "g", ends[:1], ends[1:], initial)
+    model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=8)
+    (tmp_path / "m.onnx").write_bytes(model.SerializeToString())
+    text = """(vnnlib-version <2.0>)
+        (declare-network f (declare-input X float32 [1,2]) (declare-output Y float32 [1,1]))
+        (assert (and (>= X[0,0] 0) (<= X[0,0] 0.5) (>= X[0,1] -0.5) (<= X[0,1] 0.5)))
+        (assert (>= Y[0,0] {}))"""
+    assert SMOOTH_RELU(F(3, 4)) - SMOOTH_RELU(F(-1, 4)) > F(7, 10)  # at (1/2, 0)
+    for bound, word in ((F(7, 10), "sat"), (F(17, 20), "unsat")):  # bounds of each value alone leave 1
+        (tmp_path / "q.vnnlib").write_text(text.format(float(bound)))
+        activation = f"Tanh={implementation(SMOOTH_RELU, 'reciprocal').text}"
+        words = ["q.vnnlib", "--network", "f=m.onnx", "--activation", activation, "--no-save", "--jobs", "1"]
+        main(["verify", *words])
+        assert capfd.readouterr().out.split()[0] == word
+
+
 @pytest.mark.parametrize("schedule", ["horner", "reciprocal"])
 def test_a_table_by_a_network_of_rational_activations(schedule):
     """Unbounded on both sides, and a NaN far out by Horner's rule."""
