@@ -172,8 +172,8 @@ def test_a_rational_in_verify(tmp_path, monkeypatch, capfd):
         (declare-network f (declare-input X float32 [1,2]) (declare-output Y float32 [1,1]))
         (assert (and (>= X[0,0] 0) (<= X[0,0] 0.5) (>= X[0,1] -0.5) (<= X[0,1] 0.5)))
         (assert (>= Y[0,0] {}))"""
-    assert SMOOTH_RELU(F(3, 4)) - SMOOTH_RELU(F(-1, 4)) > F(7, 10)  # at (1/2, 0)
-    for bound, word in ((F(7, 10), "sat"), (F(17, 20), "unsat")):  # bounds of each value alone leave 1
+    assert F(8, 10) < SMOOTH_RELU(F(7, 8)) - SMOOTH_RELU(F(0)) < F(9, 10)  # at (1/2, 1/4)
+    for bound, word in ((F(8, 10), "sat"), (F(9, 10), "unsat")):  # bounds of each value alone leave 1
         (tmp_path / "q.vnnlib").write_text(text.format(float(bound)))
         activation = f"Tanh={implementation(SMOOTH_RELU, 'reciprocal').text}"
         words = ["q.vnnlib", "--network", "f=m.onnx", "--activation", activation, "--no-save", "--jobs", "1"]
