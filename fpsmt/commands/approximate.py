@@ -24,15 +24,19 @@ from fpsmt.commands.common import (
     short_hash,
     time_limit,
 )
+from fpsmt.commands.options import read_context
 from fpsmt.errors import Unsupported, UsageError
 
 if TYPE_CHECKING:
     from fpsmt.engines import Options
+    from fpsmt.engines.rational_formats import Held
     from fpsmt.engines.smallest import Candidate, Question
+    from fpsmt.floats import Context
     from fpsmt.rational import Interval
 
 METHODS = ("minimax", "network", "aaa")
 SMALLEST = ("parameters", "degree")
+SHARES = (Fraction(1), Fraction(1, 2), Fraction(1, 8))  #: of an error, for the rational before it is rounded
 
 
 def approximate_command(
@@ -44,6 +48,10 @@ def approximate_command(
     method: Annotated[
         str, typer.Option("--method", metavar="NAME", help="minimax: best of a type; network: a composition; aaa.")
     ] = "minimax",
+    format: Annotated[
+        str | None,
+        typer.Option("--format", metavar="F", help="A program of the rational in this format holds the error, too."),
+    ] = None,
     smallest: Annotated[
         str | None,
         typer.Option("--smallest", metavar="SIZE", help="With --error: every method; least parameters, or degree."),
@@ -75,7 +83,7 @@ def approximate_command(
         if error is not None or type is not None or relative or smallest is not None:
             raise UsageError("--law has errors of its own: leave --error, --type, --relative and --smallest out")
         return size_law(function, max(map(abs, _interval(interval))), timeout, plot, saver)
-    return _Run(function, interval, error, type, relative, method, smallest, gap, saver, timeout, plot).run()
+    return _Run(function, interval, error, type, relative, method, smallest, format, gap, saver, timeout, plot).run()
 
 
 class _Run:
@@ -88,6 +96,7 @@ class _Run:
         relative: bool,
         method: str,
         smallest: str | None,
+        format: str | None,
         gap: str,
         saver: Saver,
         timeout: float,
@@ -105,11 +114,15 @@ class _Run:
             raise UsageError("--method network needs --error E, an absolute error")
         if smallest is not None and (smallest not in SMALLEST or error is None or method != "minimax"):
             raise UsageError("--smallest parameters, or --smallest degree, needs --error E, and tries every method")
+        if format is not None and (method == "network" or relative or smallest is not None):
+            raise UsageError("--format F is for the rationals of minimax and aaa, and absolute errors")
+        self.context = None if format is None else read_context("--format", format)
         self.error = None if error is None else _positive("--error", error)
         self.type = None if type is None else _type(type)
         self.gap = _positive("--gap", gap)
         self.relative, self.method, self.saver, self.timeout, self.plot = relative, method, saver, timeout, plot
         self.smallest, self.others = smallest, dict[str, Any]()
+        self.held: Held | None = None
         self.start = time.monotonic()
 
     def run(self) -> int:
@@ -121,6 +134,8 @@ class _Run:
                 options = Options(timeout=self.timeout, progress=progress.update)
                 if self.smallest is not None:
                     return self._smallest(options)
+                if self.context is not None:
+                    return self._in_format(self.context, options)
                 return self._report(self._of_a_type(options) if self.type is not None else self._one(options))
         except TimeLimit:
             return self._unknown(f"the time limit of {self.timeout:g} s was passed", "raise --timeout")
@@ -155,6 +170,28 @@ class _Run:
         methods = {"minimax": by_minimax, "aaa": by_aaa, "network": by_network}
         return methods[self.method](self._question(), options)
 
+    def _in_format(self, ctx: Context, options: Options) -> int:
+        """With --error: rationals of smaller and smaller errors, until a program of one holds it."""
+        from fpsmt.engines.rational_formats import in_format
+
+        if self.type is not None:
+            found = self._of_a_type(options)
+            self.held = in_format(found.rational, self.name, ctx, self.interval, None, options)
+            return self._report(found)
+        assert self.error is not None
+        asked, reason = self.error, ""
+        for share in SHARES:
+            self.error = asked * share
+            found = self._one(options)
+            self.error = asked
+            try:
+                self.held = in_format(found.rational, self.name, ctx, self.interval, asked, options)
+            except Unsupported as why:
+                reason = str(why)
+                continue
+            return self._report(found)
+        raise Unsupported(reason)
+
     def _smallest(self, options: Options) -> int:
         """The error is asked for, of every method."""
         from fpsmt.engines.smallest import SIZES, Candidate, candidates
@@ -176,7 +213,8 @@ class _Run:
 
     @property
     def key(self) -> str:
-        asked = [self.name, self.interval, self.error, self.type, self.relative, self.method, self.gap, self.smallest]
+        asked = [self.name, self.interval, self.error, self.type, self.relative, self.method, self.gap]
+        asked += [self.smallest, None if self.context is None else str(self.context)]
         return short_hash(str(asked))
 
     def _report(self, found: Candidate) -> int:
@@ -201,6 +239,8 @@ class _Run:
             result["fewer"] = verdict_to_json(found.fewer)
         if self.others:
             result["alternatives"] = self.others
+        if self.held is not None:
+            result["program"] = verdict_to_json(self.held.proof)
         data = {"command": "approximate", **verdict_to_json(found.proof), "result": result}
         data["seconds"] = round(time.monotonic() - self.start, 4)
         self.saver.report(data)
@@ -234,7 +274,18 @@ class _Run:
             for name, numbers in (("numerator", best.rational.numerator), ("denominator", best.rational.denominator)):
                 lines += [f"{name}, low to high"] + [f"  {float(c)!r}" for c in numbers]
             lines.append("the coefficients are exact in the result; above they are rounded")
-        return lines[:1] + self._table() + lines[1:]
+        return lines[:1] + self._table() + self._program() + lines[1:]
+
+    def _program(self) -> list[str]:
+        """What holds in the format."""
+        if self.held is None:
+            return []
+        held, claim = self.held, self.held.claim
+        return [
+            f"proved in {claim.context}: {held.schedule}, fma {held.fma}, is within {_text(held.error)} of {self.name}",
+            f"  at every float of [{claim.low}, {claim.high}], by {held.proof.how}",
+            f"  {claim.implementation.contract.text}",
+        ]
 
     def _table(self) -> list[str]:
         """What each method found."""

@@ -17,7 +17,7 @@ from fpsmt.engines.engine import Options
 from fpsmt.engines.rational_networks import certified_network
 from fpsmt.errors import Unsupported, UsageError
 from fpsmt.kernel import Proved
-from fpsmt.rational import Formula, Interval, Problem, SupNormBounds, rational, sup_norm
+from fpsmt.rational import Formula, Interval, Problem, Rational, SupNormBounds, rational, sup_norm
 from fpsmt.rational.aaa import aaa
 from fpsmt.rational.activations import network
 from fpsmt.rational.remez import Minimax, minimax
@@ -56,6 +56,11 @@ class Candidate:
     @property
     def formula(self) -> Formula:
         return self.bounds.problem.approximation
+
+    @property
+    def rational(self) -> Rational:
+        """The only step, expanded."""
+        return self.formula.expand() if self.best is None else self.best.rational
 
     @property
     def parameters(self) -> int:

@@ -11,6 +11,7 @@ import pytest
 from fpsmt.cli import main
 from fpsmt.engines import Options
 from fpsmt.engines.smallest import Question, by_minimax, by_network
+from fpsmt.kernel import check_verdict
 from fpsmt.rational import Rational, named
 
 
@@ -72,6 +73,19 @@ def test_the_smallest(run, tmp_path, capfd):
     for words in (["--type", "3,3"], ["--error", "1e-3", "--method", "aaa"]):
         code, _, err = run("exp", "--interval", "-1,1", "--smallest", "degree", *words)
         assert code == 2 and "--smallest" in err
+
+
+def test_the_format_in_which_it_holds(run, tmp_path, capfd):
+    code, out, _ = run("tanh", "--interval", "0,2", "--error", "1e-5", "--format", "float32", "--json", "r.json")
+    assert code == 0 and "proved in float32: " in out and "is within 1.0000e-5 of tanh" in out
+    proof = json.loads((tmp_path / "r.json").read_text())["result"]["program"]
+    assert proof["verdict"] == "proved" and check_verdict(proof).name == "proved"
+    code, out, _ = run("tanh", "--interval", "0,2", "--type", "3,3", "--format", "float8_e4m3", "--no-save")
+    assert code == 0 and "by all inputs exhausted" in out
+    code, out, _ = run("exp", "--interval", "-1,1", "--error", "1e-9", "--format", "float32", "--no-save")
+    assert code == 3 and "no program of the rational in float32 is proved to reach the error: the least is" in out
+    code, _, err = run("exp", "--interval", "-1,1", "--error", "1e-3", "--format", "float32", "--relative")
+    assert code == 2 and "--format F" in err
 
 
 def test_compositions_have_fewer_parameters_and_larger_degrees():
