@@ -35,7 +35,6 @@ from fpsmt.kernel.rules.safety import (
     what_is_left,
     whole,
 )
-from fpsmt.networks.curves import Relu
 from fpsmt.networks.relaxation import Array, Box, Relaxation, State
 
 BATCH = 512  #: boxes whose bounds are computed at a time
@@ -96,8 +95,6 @@ class Search:
         self.made: list[tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.int64]]] = []  # (nodes, sides, children)
         self.count = 1
         self.inputs, self.prefer = claim.network.input.size, PREFER
-        self.relus = np.repeat([isinstance(step.curve, Relu) for step in relaxation.steps],
-                               [step.size for step in relaxation.steps])  # fmt: skip
         self.few_units = FEW_UNITS if self.inputs <= FEW_INPUTS else CUT
 
     def run(self, deadline: float, name: str) -> str | Unknown | Found:
@@ -208,7 +205,8 @@ class Search:
         for one in tried:
             open_, shares = ~one.excluded, one.shares[:, : one.below.slopes.shape[1]]
             rows = np.einsum("br,bru->bu", shares, one.below.through)
-            most = np.where(self.relus & open_units, np.where(rows < 0, state.top, np.minimum(high, -low)), apart)
+            most = np.where(rows < 0, state.top, np.minimum(high, -low))
+            most = np.where(self.relaxation.relus & open_units, most, apart)
             losses += np.where(open_[:, None] & known, np.abs(rows) * most, 0.0)
             direct = np.abs(np.einsum("br,brn->bn", shares, one.below.slopes)) * radius
             out += np.where(open_[:, None], STEEPNESS * direct, 0.0)
