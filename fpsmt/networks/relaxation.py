@@ -150,6 +150,7 @@ class Relaxation:
             state.errors[:, of] = self._enlarged(k, before, size)
             self._tighten(state, k)
             bottom, top = (end[:, of] for end in state.bounds)
+            np.maximum(top, bottom, out=top)  # no execution has these signs: whatever is said holds
             state.good &= np.asarray((np.isfinite(bottom) & np.isfinite(top)).all(axis=1))
             most = np.maximum(np.abs(bottom), np.abs(top))
             state.errors[:, of] = self._enlarged(k, _last(step, before, above, most), size)

@@ -194,12 +194,12 @@ def splits_of_the_inputs(claim: Claim, data: Mapping[str, Json], premises: Seque
 
     data: ``trees``, the text of one tree for each query.  A node's box has ends that are values of the input's format;
     its halves [low, m] and [m⁺, high] on the side it names, with neighbours m < m⁺, have all values of its box between
-    them.  A node may also tell the sign of the value of a unit before its relu: each execution on an input of its box
-    has z ≤ 0 there, or z ≥ 0, and its parts have the executions of either kind.  Or it leaves a part of its box beyond
-    which the minorants of some row, or of the other sign of a unit, are > 0.  On a leaf no outputs are in the
-    polytope, by linear bounds of its rows (`fpsmt.networks.relaxation`) or by the bounds of each output
-    (`fpsmt.networks.bounds`).  Bounds of the values of a box hold for its parts.  A query whose box has no value of the
-    format has nothing to prove.
+    them.  A node may also tell the sign of the value of a unit before its activation: each execution on an input of its
+    box has z ≤ 0 there, or z ≥ 0, and its parts have the executions of either kind.  Or it leaves a smaller box to the
+    next node: elsewhere some minorant of a row of each polytope, or of the sign that a unit is told not to have, is
+    > 0, so that no execution that is meant has its outputs in one.  On a leaf no outputs are in the polytope, by linear
+    bounds of its rows (`fpsmt.networks.relaxation`) or by the bounds of each output (`fpsmt.networks.bounds`).  Bounds
+    of the values of a box hold for its parts.  A query whose box has no value of the format has nothing to prove.
     """
     if not isinstance(claim, Safe):
         raise EvidenceError(f"splits of the inputs do not speak about {claim.kind}")
