@@ -21,7 +21,6 @@ from fpsmt.engines.unsafe_executions import Found, Hunt
 from fpsmt.floats.vector import ordinals
 from fpsmt.kernel import Unknown, Verdict
 from fpsmt.kernel.rules.safety import (
-    CUT,
     LEAF,
     Boxes,
     Tried,
@@ -32,17 +31,14 @@ from fpsmt.kernel.rules.safety import (
     next_of,
     rows_of,
     tree_text,
-    what_is_left,
     whole,
 )
-from fpsmt.networks.curves import Relu
-from fpsmt.networks.relaxation import Array, Box, Relaxation, State
+from fpsmt.networks.relaxation import Array, Relaxation, State
 
 BATCH = 512  #: boxes whose bounds are computed at a time
 MOST_SIGNS = 24  #: of units told on one way down
 FEW_INPUTS = 16  #: with so few or fewer inputs these are split until few units are open
 FEW_UNITS = 12
-WORTH_CUTTING = 0.7  #: the share of the volume that a cut leaves at most
 PREFER = 1.0  #: how many times the worth of an input the loss of a unit must be, to tell its sign
 SPARE = 1e-12  #: by which a bound should pass its limit, so that it passes again in another order of summation
 FIRST = 1 / 8  #: share of the time in which a violation is looked for before boxes are split
@@ -96,9 +92,7 @@ class Search:
         self.made: list[tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.int64]]] = []  # (nodes, sides, children)
         self.count = 1
         self.inputs, self.prefer = claim.network.input.size, PREFER
-        self.relus = np.repeat([isinstance(step.curve, Relu) for step in relaxation.steps],
-                               [step.size for step in relaxation.steps])  # fmt: skip
-        self.few_units = FEW_UNITS if self.inputs <= FEW_INPUTS else CUT
+        self.few_units = FEW_UNITS if self.inputs <= FEW_INPUTS else LEAF
 
     def run(self, deadline: float, name: str) -> str | Unknown | Found:
         """The text of a tree, or why there is none, or an input and schedules that are unsafe."""
@@ -154,35 +148,18 @@ class Search:
             return found or f"the input {block.low[single[0]].tolist()[:8]} could not be decided"
         if not len(left):
             return None
-        part, block, tried = state.part(left), block.take(left), [t.part(left) for t in tried]
-        return self._split(self._cut(block, tried), part, tried)
+        score, losses = (found[left] for found in self._scores(state, tried))
+        return self._split(block.take(left), score, losses)
 
     def _volume(self, block: Boxes) -> Array:
         """The share of the query's box that each box is, where a sign halves it."""
         shares = np.where(self.wide, (block.high - block.low) / self.width, 1.0).prod(axis=1)
         return np.asarray(shares * 0.5 ** (block.signs >= 0).sum(axis=1))
 
-    def _cut(self, block: Boxes, tried: list[Tried]) -> Boxes:
-        """Without what the minorants exclude, where that is much."""
-        kept = what_is_left(self.claim.network.input.format, Box(block.low, block.high), tried)
-        cut = replace(block, low=kept.low, high=kept.high)
-        before, after = self._volume(block), self._volume(cut)
-        worth = after < WORTH_CUTTING * before
-        self.done.volume += float((before - after)[worth].sum())
-        at = np.flatnonzero(worth)
-        nodes = self.count + np.arange(len(at))
-        self.count += len(at)
-        self.made.append((block.node[at], np.full(len(at), CUT), nodes))
-        node = block.node.copy()
-        node[at] = nodes
-        low, high = (np.where(worth[:, None], *pair) for pair in ((kept.low, block.low), (kept.high, block.high)))
-        return replace(block, node=node, low=low, high=high)
-
-    def _split(self, block: Boxes, state: State, tried: list[Tried]) -> Boxes:
-        score, losses = self._scores(state, tried)
+    def _split(self, block: Boxes, score: Array, losses: Array) -> Boxes:
         score = np.where(block.high > block.low, score, -1.0)
         side, at = score.argmax(axis=1), np.arange(len(score))
-        if block.signs.shape[1] < MOST_SIGNS and self.inputs + losses.shape[1] < CUT:
+        if block.signs.shape[1] < MOST_SIGNS and self.inputs + losses.shape[1] < LEAF:
             unit = losses.argmax(axis=1)
             worth = (losses[at, unit] > self.prefer * score[at, side]) & ((losses > 0).sum(axis=1) <= self.few_units)
             side = np.where(worth, self.inputs + unit, side)
@@ -206,9 +183,10 @@ class Search:
         apart = (state.upper - state.lower) * middle + state.top - state.bottom
         open_units = (low < 0) & (high > 0) & known
         for one in tried:
-            open_, shares = ~one.excluded, one.shares[:, : one.below.slopes.shape[1]]
+            open_, shares = ~one.excluded, one.shares
             rows = np.einsum("br,bru->bu", shares, one.below.through)
-            most = np.where(self.relus & open_units, np.where(rows < 0, state.top, np.minimum(high, -low)), apart)
+            most = np.where(rows < 0, state.top, np.minimum(high, -low))
+            most = np.where(self.relaxation.relus & open_units, most, apart)
             losses += np.where(open_[:, None] & known, np.abs(rows) * most, 0.0)
             direct = np.abs(np.einsum("br,brn->bn", shares, one.below.slopes)) * radius
             out += np.where(open_[:, None], STEEPNESS * direct, 0.0)
@@ -241,8 +219,6 @@ class Search:
         while todo:
             node = todo.pop()
             out.append(sides_[node])
-            if sides_[node] < CUT:
-                todo.append(upper[node])
             if sides_[node] != LEAF:
-                todo.append(lower[node])
+                todo += [upper[node], lower[node]]
         return np.array(out)

@@ -38,7 +38,7 @@ relative error of sums of n products: |computed − exact| ≤ ν·Σ|terms| (+ 
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import NDArray
@@ -122,6 +122,7 @@ class Relaxation:
         self.inputs = network.input.size
         self.chain = chain(self.inputs, [(step.weights, step.b) for step in self.steps])
         self.units = int(self.chain.units[-1])
+        self.relus = np.repeat([isinstance(s.curve, Relu) for s in self.steps], [s.size for s in self.steps])
         self.absolute = [None if step.weights is None else np.abs(step.weights) for step in self.steps]
 
     def of(self, k: int) -> slice:
@@ -149,6 +150,7 @@ class Relaxation:
             state.errors[:, of] = self._enlarged(k, before, size)
             self._tighten(state, k)
             bottom, top = (end[:, of] for end in state.bounds)
+            np.maximum(top, bottom, out=top)  # no execution has these signs: whatever is said holds
             state.good &= np.asarray((np.isfinite(bottom) & np.isfinite(top)).all(axis=1))
             most = np.maximum(np.abs(bottom), np.abs(top))
             state.errors[:, of] = self._enlarged(k, _last(step, before, above, most), size)
@@ -246,7 +248,23 @@ class Relaxation:
     # -- rows of the outputs ------------------------------------------------------------------------------
 
     def minorants(self, state: State, rows: Array) -> Minorants:
-        """Below each row (rows, outputs) times the outputs, on each box."""
+        """Below each row (rows, outputs) times the outputs, on each box: those of three choices of the lower lines of
+        relus whose least value on the box is greatest."""
+        open_ = self.relus & (state.top > 0.0)  # any slope of [0, 1] is right
+        lower = state.lower, np.where(open_, 0.0, state.lower), np.where(open_, 1.0, state.lower)
+        found = [self._minorants(replace(state, lower=each), rows) for each in lower]
+        c, r = state.centre, state.radius
+        least = [m.constants + np.einsum("brn,bn->br", m.slopes, c) - np.einsum("brn,bn->br", np.abs(m.slopes), r)
+                 for m in found]  # fmt: skip
+        best = np.stack(least).argmax(axis=0)[:, :, None]
+        slopes, constants, through = (
+            np.where(best == 0, each[0], np.where(best == 1, each[1], each[2]))
+            for each in ([m.slopes for m in found], [m.constants[:, :, None] for m in found],
+                         [m.through for m in found])
+        )  # fmt: skip
+        return Minorants(slopes, constants[:, :, 0], through)
+
+    def _minorants(self, state: State, rows: Array) -> Minorants:
         boxes, count = len(state.low), len(rows)
         through = np.zeros((boxes * count, self.units))
         box = np.repeat(np.arange(boxes), count)

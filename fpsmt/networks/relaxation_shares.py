@@ -5,15 +5,11 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from fpsmt.floats import Context, Format, Mode, Overflow, Subnormals
-from fpsmt.floats.vector import round_array
 from fpsmt.networks.curves import ROOM
 from fpsmt.networks.relaxation import TINY, Box, nu
 
 Array = NDArray[np.float64]
 
-GRID = 2.0**-10  #: of a side: what is left of it is a multiple of that
-CUTS = 3
 MOST_LINES = 16  #: inputs for which shares are found by line searches too
 
 
@@ -32,33 +28,6 @@ def least_values(box: Box, slopes: Array, constants: Array, shares: Array) -> Ar
     silent = (np.where(good[:, None, :], 0.0, shares) > 0).any(axis=2)
     low = low - slack
     return np.where(silent | ~np.isfinite(low), -np.inf, low)
-
-
-def cut(fmt: Format, box: Box, slopes: Array, constants: Array) -> Box:
-    """A box within each box that has all its values x of the format with a·x + k ≤ 0 for all rows (boxes, rows).
-
-    With m ≤ a·x + k on the box, and |a_i|·d more where x_i is d away from the end at which a_i·x_i is least:
-    d ≤ −m/|a_i| where the row is not violated.  What is left of a side is rounded up to a multiple of `GRID` of it and
-    by 2^−20 of it; then the end by 2^−50 of |low| + |high|, more than six roundings in float64 err; and inwards to a
-    value of the format.  An empty box becomes any box.
-    """
-    down, up = (Context(fmt, mode, Overflow.SATURATE, Subnormals.GRADUAL) for mode in (Mode.RTN, Mode.RTP))
-    each = np.broadcast_to(np.eye(slopes.shape[1]), (len(slopes), slopes.shape[1], slopes.shape[1]))
-    low, high = box.low, box.high
-    for _ in range(CUTS):
-        least = least_values(Box(low, high), slopes, constants, each)
-        width, room = high - low, 2.0**-50 * (np.abs(low) + np.abs(high))
-        with np.errstate(divide="ignore", invalid="ignore"):
-            left = np.maximum(-least, 0.0)[:, :, None] * (1 + 2.0**-40) / (np.abs(slopes) * width[:, None, :])
-        left = np.ceil(np.where(left < 1.0, left, 1.0) / GRID) * GRID  # where NaN: 1
-        below, above = (np.where(side, left, 1.0).min(axis=1, initial=1.0) for side in (slopes > 0, slopes < 0))
-        top = round_array(down, low + width * (below + 2.0**-20) + room)
-        bottom = round_array(up, high - width * (above + 2.0**-20) - room)
-        top = np.where(below < 1.0, np.minimum(top, high), high) + 0.0  # no −0
-        bottom = np.where(above < 1.0, np.maximum(bottom, low), low) + 0.0
-        empty = bottom > top
-        low, high = np.where(empty, low, bottom), np.where(empty, high, top)
-    return Box(low, high)
 
 
 def good_shares(box: Box, slopes: Array, constants: Array, start: Array, rounds: int) -> Array:

@@ -19,11 +19,12 @@ from fpsmt.errors import EvidenceError, Unsupported, UsageError
 from fpsmt.floats import Float, context
 from fpsmt.floats.vector import to_floats, values
 from fpsmt.functions import implementation_named
-from fpsmt.kernel.rules.safety import CUT, LEAF, excluded, read_tree, rows_of, tree_text, what_is_left, whole
+from fpsmt.kernel.rules.safety import LEAF, read_tree, tree_text
 from fpsmt.networks import Network, parse_execution, run
 from fpsmt.networks.bounds import enclosures
 from fpsmt.networks.nodes import Affine, Constant, Input, Select
-from fpsmt.networks.relaxation import Relaxation, halves
+from fpsmt.networks.relaxation import Box, Relaxation, halves
+from fpsmt.networks.relaxation_shares import good_shares
 
 EXECUTIONS = ["any", "any fma=any", "any accumulator=float16", "left-to-right", "any products=exact bias=any"]
 
@@ -220,8 +221,8 @@ def test_a_tree_with_a_leaf_less_or_more_is_refused(proved: kernel.Proved) -> No
     assert _apply(stated, tree).name == "proved"
     for bad in (
         tree[:-1],
+        tree[1:],
         np.append(0, tree),
-        np.append(CUT, [0]),
         np.append(tree, LEAF),
         np.append(tree, [0]),
         tree[:0],
@@ -280,49 +281,6 @@ def test_signs_of_units_split_executions() -> None:
     with pytest.raises(UsageError, match="4 units"):
         _apply(other, np.array([5, LEAF, LEAF]))
     assert _apply(stated, np.array([LEAF])).name == "proved"
-
-
-def test_cuts_keep_every_unsafe_input() -> None:
-    """All inputs of a box and all executions: where outputs are unsafe, and units have the signs told, the input is in
-    what is left."""
-    assert sum(cuts(seed, told) for seed in range(4) for told in (0, 2)) > 4
-
-
-def cuts(seed: int, told: int) -> int:
-    """How many were seen, with the signs of so many units told."""
-    rng = Random(200 + seed)
-    net, how = network(rng, "float8_e3m4", (2, 2, 2)), parse_execution("any")
-    low, high = (-1.0, 0.25), (0.5, 1.0)
-    x = [[v for v in values(net.input.format, finite=True).tolist() if a <= v <= b][::7] for a, b in zip(low, high)]
-    found = {pair: [(y, z) for y, z in traced(net, pair)] for pair in itertools.product(*x)}
-    worst = max(y[0] - y[1] for each in found.values() for y, _ in each)
-    polytopes = [Polytope.of([({0: -1, 1: 1}, share - worst, False)]) for share in (0, Fraction(1, 2), Fraction(3, 2))]
-    relaxation, cut = Relaxation(net, how), 0
-    boxes = whole(np.array([low]), np.array([high]))
-    for polytope, signs in itertools.product(polytopes, itertools.product((0, 1), repeat=told)):
-        some = replace(boxes, signs=np.array([[2 * unit + sign for unit, sign in enumerate(signs)]], dtype=np.int64))
-        state = some.state(relaxation)
-        tried = excluded(relaxation, state, rows_of(polytope, 2), some.signs)
-        kept = what_is_left(net.input.format, state, [tried])
-        cut += bool((kept.low > some.low).any() or (kept.high < some.high).any())
-        for pair, each in found.items():
-            for y, z in each:
-                meant = all(v >= 0 if sign else v <= 0 for sign, v in zip(signs, z))
-                if meant and y[1] - y[0] <= polytope.rhs[0]:
-                    assert not tried.excluded[0]
-                    assert all(kept.low[0, i] <= pair[i] <= kept.high[0, i] for i in range(2))
-    return cut
-
-
-def traced(net: Network, x: tuple[float, ...]) -> list[tuple[list[Fraction], list[Fraction]]]:
-    """(outputs, first sums) of all executions of a network with four sums of at most two terms and a bias."""
-    how, sums = parse_execution("any"), list(net.sums())
-    found = []
-    for trees in itertools.product(*(list(how.schedules(n, bias)) for _, _, n, bias in sums)):
-        schedules = {(name, i): tree for (name, i, _, _), tree in zip(sums, trees, strict=True)}
-        trace = run(net, to_floats(net.input.format, list(x)), how, schedules)
-        found.append(([v.fraction for v in trace.output], [v.fraction for v in trace.values["affine1"]]))
-    return found
 
 
 def test_boxes_without_a_value_have_nothing_to_prove() -> None:
@@ -397,3 +355,11 @@ def test_coefficients_beyond_float64_are_left_open() -> None:
         assert decide(stated, Options(timeout=5)).name == "proved"  # by intervals, in exact rationals
     met = Safe(net, parse_execution("any"), Property((Query(box, (Polytope.of([({0: 10**400}, 10**300, False)]),)),)))
     assert decide(met, Options(timeout=5)).name == "refuted"
+
+
+def test_shares_never_vanish() -> None:
+    """Where no combination is above 0, the best one found is still a combination of the rows."""
+    rng = np.random.default_rng(2)
+    slopes, constants = rng.normal(size=(40, 3, 2)), rng.uniform(-1, 0, (40, 3))
+    shares = good_shares(Box(-np.ones((40, 2)), np.ones((40, 2))), slopes, constants, np.zeros((40, 3)), 8)
+    assert (shares >= 0).all() and (shares.sum(axis=1) > 0).all()

@@ -16,7 +16,6 @@ from numpy.typing import NDArray
 from fpsmt.claims.claim import Claim, Json
 from fpsmt.claims.properties import Polytope, Query, Safe
 from fpsmt.errors import EvidenceError, Unsupported, UsageError
-from fpsmt.floats import Format
 from fpsmt.floats.vector import to_carrier
 from fpsmt.kernel.kernel import Holds, Open, Outcome, rule
 from fpsmt.kernel.rules.safety_intervals import excluded as misses
@@ -26,9 +25,9 @@ from fpsmt.networks.growth import float_up
 from fpsmt.networks.networks import Network
 from fpsmt.networks.nodes import Input
 from fpsmt.networks.relaxation import Array, Bounds, Box, Minorants, Relaxation, State, halves
-from fpsmt.networks.relaxation_shares import cut, good_shares, least_values
+from fpsmt.networks.relaxation_shares import good_shares, least_values
 
-LEAF, CUT = 0xFFFF, 0xFFFE  #: in a tree of splits
+LEAF = 0xFFFF  #: in a tree of splits
 MOST_NODES = 1 << 24
 BOXES = 512  #: whose bounds are computed at a time
 ROUNDS = 8  #: of ascent for the shares of minorants
@@ -66,20 +65,12 @@ def rows_of(polytope: Polytope, outputs: int) -> Rows:
 
 
 class Tried(NamedTuple):
-    """Of a polytope on boxes: whether it is excluded, the minorants of its rows, the best shares, what they reach;
-    slopes and constants of minorants of which one is > 0 wherever it is left, those of the rows first."""
+    """Of a polytope on boxes: whether it is excluded, the minorants of its rows, the best shares, what they reach."""
 
     excluded: NDArray[np.bool_]
     below: Minorants
     shares: Array
     reached: Array
-    slopes: Array
-    constants: Array
-
-    def part(self, which: NDArray[np.intp]) -> Tried:
-        """Of some boxes."""
-        below = Minorants(*(each[which] for each in vars(self.below).values()))
-        return Tried(self.excluded[which], below, *(each[which] for each in self[2:]))
 
 
 def excluded(relaxation: Relaxation, state: State, rows: Rows, signs: NDArray[np.int64]) -> Tried:
@@ -97,9 +88,7 @@ def excluded(relaxation: Relaxation, state: State, rows: Rows, signs: NDArray[np
         slopes, constants = np.concatenate([slopes, more.slopes], 1), np.concatenate([constants, more.constants], 1)
     total = count + signs.shape[1]
     if not total:
-        return Tried(
-            np.zeros(boxes, dtype=bool), below, np.zeros((boxes, 0)), np.full(boxes, -np.inf), slopes, constants
-        )
+        return Tried(np.zeros(boxes, dtype=bool), below, np.zeros((boxes, 0)), np.full(boxes, -np.inf))
     listed = np.zeros((len(rows.shares), total))
     listed[:, :count] = rows.shares
     shares = np.tile(listed, (boxes, 1, 1))
@@ -114,7 +103,7 @@ def excluded(relaxation: Relaxation, state: State, rows: Rows, signs: NDArray[np
         value = least_values(part, slopes[left], constants[left], found[:, None, :])[:, 0]
         better = value > reached[left]
         reached[left[better]], chosen[left[better]] = value[better], found[better]
-    return Tried(reached > 0, below, chosen, reached, slopes, constants)
+    return Tried(reached > 0, below, chosen[:, :count], reached)
 
 
 def excluded_by_values(claim: Safe, query: Query, low: Array, high: Array) -> NDArray[np.bool_]:
@@ -127,22 +116,9 @@ def excluded_by_values(claim: Safe, query: Query, low: Array, high: Array) -> ND
     return np.array([all(misses(p, a, b) for p in query.unsafe) for a, b in zip(*found, strict=True)], dtype=bool)
 
 
-def what_is_left(fmt: Format, box: Box, tried: Sequence[Tried]) -> Box:
-    """Boxes within boxes, with all inputs of the latter at which some execution's outputs are in a polytope: in one
-    that is not excluded, where no minorant is > 0."""
-    low, high = np.full_like(box.low, np.inf), np.full_like(box.high, -np.inf)
-    for one in tried:
-        kept, open_ = cut(fmt, box, one.slopes, one.constants), ~one.excluded[:, None]
-        low = np.where(open_, np.minimum(low, kept.low), low)
-        high = np.where(open_, np.maximum(high, kept.high), high)
-    nothing = low > high
-    return Box(np.where(nothing, box.low, low), np.where(nothing, box.high, high))
-
-
 class Tree(NamedTuple):
     """Splits of a box: `inputs` the side that is halved, or the number of inputs + a unit whose sign is told, or
-    `CUT`, which leaves a part to the next node, or `LEAF`; `second` the node of the upper half (z ≥ 0), the lower one
-    (z ≤ 0) being the next node."""
+    `LEAF`; `second` the node of the upper half (z ≥ 0), the lower one (z ≤ 0) being the next node."""
 
     inputs: NDArray[np.int64]
     second: NDArray[np.int64]
@@ -168,8 +144,6 @@ def read_tree(text: Json) -> Tree:
     second = np.zeros(len(inputs), dtype=np.int64)
     waiting: list[int] = []  # nodes whose lower half is being read
     for at, side in enumerate(inputs.tolist()):
-        if side == CUT:
-            continue
         if side != LEAF:
             waiting.append(at)
         elif waiting:
@@ -184,7 +158,7 @@ def read_tree(text: Json) -> Tree:
 
 def _whole(inputs: NDArray[np.int64]) -> bool:
     """Whether the nodes that are still needed run out exactly at the end."""
-    need = 1 + np.cumsum(np.where(inputs == LEAF, -1, np.where(inputs == CUT, 0, 1)))
+    need = 1 + np.cumsum(np.where(inputs == LEAF, -1, 1))
     return bool(need[-1] == 0 and (need[:-1] > 0).all())
 
 
@@ -194,9 +168,8 @@ def splits_of_the_inputs(claim: Claim, data: Mapping[str, Json], premises: Seque
 
     data: ``trees``, the text of one tree for each query.  A node's box has ends that are values of the input's format;
     its halves [low, m] and [m⁺, high] on the side it names, with neighbours m < m⁺, have all values of its box between
-    them.  A node may also tell the sign of the value of a unit before its relu: each execution on an input of its box
-    has z ≤ 0 there, or z ≥ 0, and its parts have the executions of either kind.  Or it leaves a part of its box beyond
-    which the minorants of some row, or of the other sign of a unit, are > 0.  On a leaf no outputs are in the
+    them.  A node may also tell the sign of the value of a unit before its activation: each execution on an input of its
+    box has z ≤ 0 there, or z ≥ 0, and its parts have the executions of either kind.  On a leaf no outputs are in the
     polytope, by linear bounds of its rows (`fpsmt.networks.relaxation`) or by the bounds of each output
     (`fpsmt.networks.bounds`).  Bounds of the values of a box hold for its parts.  A query whose box has no value of the
     format has nothing to prove.
@@ -287,27 +260,19 @@ def _covered(claim: Safe, query: Query, relaxation: Relaxation, tree: Tree, low:
         boxes = next_of(waiting, BOXES)
         state = boxes.state(relaxation)
         boxes = replace(boxes, known=state.bounds)
-        asked = np.flatnonzero(tree.inputs[boxes.node] >= CUT)
-        if len(asked):
-            some, part = boxes.take(asked), state.part(asked)
-            tried = [excluded(relaxation, part, r, some.signs) for r in rows]
-            leaf = tree.inputs[some.node] == LEAF
-            good = np.logical_and.reduce([t.excluded for t in tried] or [~leaf]) | ~leaf
+        leaf = tree.inputs[boxes.node] == LEAF
+        if leaf.any():
+            at = np.flatnonzero(leaf)
+            some, part = boxes.take(at), state.part(at)
+            tried = [excluded(relaxation, part, r, some.signs).excluded for r in rows]
+            good = np.logical_and.reduce([leaf[at], *tried])
             if not good.all():
                 good[~good] = excluded_by_values(claim, query, some.low[~good], some.high[~good])
             if not good.all():
                 bad = int(np.flatnonzero(~good)[0])
                 return Open(f"a box is not proved: {some.low[bad].tolist()[:8]} … {some.high[bad].tolist()[:8]}")
-            kept = what_is_left(network.input.format, part, tried)
-            boxes.low[asked], boxes.high[asked] = kept.low, kept.high
-            boxes = boxes.take(np.flatnonzero(tree.inputs[boxes.node] != LEAF))
-            boxes = replace(boxes, node=boxes.node + (tree.inputs[boxes.node] == CUT))
-        split = tree.inputs[boxes.node] < CUT
-        if not split.all():
-            waiting.append(boxes.take(np.flatnonzero(~split)))
-            boxes = boxes.take(np.flatnonzero(split))
-        if len(boxes.node):
-            waiting.append(_split(network, relaxation, tree, boxes))
+        if not leaf.all():
+            waiting.append(_split(network, relaxation, tree, boxes.take(np.flatnonzero(~leaf))))
     return int((tree.inputs == LEAF).sum())
 
 
