@@ -8,7 +8,7 @@ rule has verified the tree of splits, a violation when the reference interpreter
 from __future__ import annotations
 
 import time
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from random import Random
 
 import numpy as np
@@ -22,19 +22,23 @@ from fpsmt.floats.vector import ordinals
 from fpsmt.kernel import Unknown, Verdict
 from fpsmt.kernel.rules.safety import (
     LEAF,
+    Boxes,
     Tried,
     ends_of,
     excluded,
     excluded_by_values,
+    halved,
+    next_of,
     rows_of,
-    split_boxes,
     tree_text,
+    whole,
 )
-from fpsmt.networks.relaxation import Array, Bounds, Relaxation, State
+from fpsmt.networks.relaxation import Array, Relaxation, State
 
 BATCH = 512  #: boxes whose bounds are computed at a time
 MOST_SIGNS = 24  #: of units told on one way down
-FEW_INPUTS = 16  #: with so few or fewer inputs they alone are split
+FEW_INPUTS = 16  #: with so few or fewer inputs these are split until few units are open
+FEW_UNITS = 12
 PREFER = 1.0  #: how many times the worth of an input the loss of a unit must be, to tell its sign
 SPARE = 1e-12  #: by which a bound should pass its limit, so that it passes again in another order of summation
 FIRST = 1 / 8  #: share of the time in which a violation is looked for before boxes are split
@@ -76,21 +80,6 @@ def splits(claim: Safe, options: Options) -> Verdict:
     return kernel.apply("splits of the inputs", claim, {"trees": done.trees})
 
 
-@dataclass
-class _Block:
-    """Boxes that wait: their nodes, ends, and the bounds known of the box above each."""
-
-    node: NDArray[np.int64]
-    low: Array
-    high: Array
-    known: Bounds | None
-    signs: NDArray[np.int64]  #: of units, as `fpsmt.networks.relaxation` numbers them
-
-    def take(self, which: NDArray[np.intp]) -> _Block:
-        known = None if self.known is None else [(a[which], b[which]) for a, b in self.known]
-        return _Block(self.node[which], self.low[which], self.high[which], known, self.signs[which])
-
-
 class Search:
     """Branch and bound for one query."""
 
@@ -100,10 +89,10 @@ class Search:
         self.claim, self.query, self.relaxation, self.hunt = claim, query, relaxation, hunt
         self.options, self.done = options, done
         self.rows = [rows_of(p, claim.network.sizes[claim.network.output.name]) for p in query.unsafe]
-        self.sides: list[tuple[NDArray[np.int64], NDArray[np.int64], int]] = []  # (nodes, sides, first child)
+        self.made: list[tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.int64]]] = []  # (nodes, sides, children)
         self.count = 1
         self.inputs, self.prefer = claim.network.input.size, PREFER
-        self.few_units = 0 if self.inputs <= FEW_INPUTS else LEAF
+        self.few_units = FEW_UNITS if self.inputs <= FEW_INPUTS else LEAF
 
     def run(self, deadline: float, name: str) -> str | Unknown | Found:
         """The text of a tree, or why there is none, or an input and schedules that are unsafe."""
@@ -112,17 +101,11 @@ class Search:
             return tree_text(np.array([LEAF]))
         self.wide = box[1] > box[0]
         self.width = np.where(self.wide, box[1] - box[0], 1.0)
-        stack = [_Block(np.zeros(1, np.int64), *box, None, np.zeros((1, 0), np.int64))]
+        stack = [whole(*box)]
         self.done.volume = 0.0
         last = time.monotonic()
         while stack:
-            block = stack.pop()
-            if len(block.node) > BATCH:
-                stack.append(block.take(np.arange(len(block.node) - BATCH)))
-                block = block.take(np.arange(len(block.node) - BATCH, len(block.node)))
-            elif stack and len(block.node) + len(stack[-1].node) <= BATCH:
-                stack.append(_joined(stack.pop(), block))
-                continue
+            block = next_of(stack, BATCH)
             if time.monotonic() > deadline:
                 return self._gave_up(name, "the time limit was passed")
             made = self._step(block)
@@ -143,8 +126,9 @@ class Search:
         share = f"{self.done.volume:.4%} of the volume of {name} is proved by {self.done.boxes} boxes"
         return Unknown(self.claim, f"{why}; {share}", 0.0, "a longer time limit, or a higher precision")
 
-    def _step(self, block: _Block) -> _Block | str | Found | None:
-        state = self.relaxation.state(block.low, block.high, self.relaxation.signed(block.known, block.signs))
+    def _step(self, block: Boxes) -> Boxes | str | Found | None:
+        state = block.state(self.relaxation)
+        block = replace(block, known=state.bounds)
         tried = [excluded(self.relaxation, state, r, block.signs) for r in self.rows]
         good = np.logical_and.reduce([t.reached > SPARE for t in tried])
         self.done.boxes += len(good)
@@ -152,38 +136,39 @@ class Search:
         found = self.hunt.middles(state, left, self.query)
         if found is not None:
             return found
-        single = (block.low == block.high).all(axis=1)
         near = left[self._small(block)[left]]  # worth the tighter bounds of every sum
         if len(near):
             good[near] = excluded_by_values(self.claim, self.query, block.low[near], block.high[near])
             left = np.flatnonzero(~good)
         self.done.leaves += int(good.sum())
-        shares = np.where(self.wide, (block.high - block.low) / self.width, 1.0).prod(axis=1)
-        shares *= 0.5 ** (block.signs >= 0).sum(axis=1)
-        self.done.volume += float(shares[good].sum())
-        if single[left].any():
-            at = left[single[left]][0]
-            found = self.hunt.point(block.low[at], self.query)
-            return found if found is not None else f"the input {block.low[at].tolist()[:8]} could not be decided"
+        self.done.volume += float(self._volume(block)[good].sum())
+        single = left[(block.low[left] == block.high[left]).all(axis=1)]
+        if len(single):
+            found = self.hunt.point(block.low[single[0]], self.query)
+            return found or f"the input {block.low[single[0]].tolist()[:8]} could not be decided"
         if not len(left):
             return None
         score, losses = (found[left] for found in self._scores(state, tried))
-        score = np.where(block.high[left] > block.low[left], score, -1.0)
-        side = score.argmax(axis=1)
-        if losses.shape[1] and block.signs.shape[1] < MOST_SIGNS and self.inputs + losses.shape[1] < LEAF:
+        return self._split(block.take(left), score, losses)
+
+    def _volume(self, block: Boxes) -> Array:
+        """The share of the query's box that each box is, where a sign halves it."""
+        shares = np.where(self.wide, (block.high - block.low) / self.width, 1.0).prod(axis=1)
+        return np.asarray(shares * 0.5 ** (block.signs >= 0).sum(axis=1))
+
+    def _split(self, block: Boxes, score: Array, losses: Array) -> Boxes:
+        score = np.where(block.high > block.low, score, -1.0)
+        side, at = score.argmax(axis=1), np.arange(len(score))
+        if block.signs.shape[1] < MOST_SIGNS and self.inputs + losses.shape[1] < LEAF:
             unit = losses.argmax(axis=1)
-            at = np.arange(len(left))
             worth = (losses[at, unit] > self.prefer * score[at, side]) & ((losses > 0).sum(axis=1) <= self.few_units)
             side = np.where(worth, self.inputs + unit, side)
-        some = block.take(left)
-        (la, ha), (lb, hb), signs = split_boxes(self.claim.network.input, some.low, some.high, some.signs, side)
-        self.sides.append((some.node, side.astype(np.int64), self.count))
-        nodes = np.arange(self.count, self.count + 2 * len(left)).reshape(2, -1)
-        self.count += 2 * len(left)
-        known = [(np.concatenate([a[left]] * 2), np.concatenate([b[left]] * 2)) for a, b in state.bounds]
-        return _Block(nodes.reshape(-1), np.concatenate([la, lb]), np.concatenate([ha, hb]), known, signs)
+        nodes = self.count + np.arange(2 * len(at))
+        self.count += len(nodes)
+        self.made.append((block.node, side, nodes))
+        return halved(self.claim.network.input, block, side, nodes)
 
-    def _small(self, block: _Block) -> NDArray[np.bool_]:
+    def _small(self, block: Boxes) -> NDArray[np.bool_]:
         """Boxes of at most `FEW` values on each side."""
         fmt = self.claim.network.input.format
         return np.asarray((ordinals(fmt, block.high) - ordinals(fmt, block.low) < FEW).all(axis=1))
@@ -191,63 +176,49 @@ class Search:
     def _scores(self, state: State, tried: list[Tried]) -> tuple[Array, Array]:
         """How much each input, and each unit, is worth splitting: the loss of each relu's line where it is used; for
         inputs shared as the unit's value depends on them, and a little of the slope of the bound itself."""
-        radius = state.radius
-        out, losses = np.zeros_like(state.low), np.zeros((len(state.low), int(self.relaxation.first[-1])))
-        relus = [k for k, step in enumerate(self.relaxation.steps) if step.relu]
-        weights = []
-        slope = None
-        for k, step in enumerate(self.relaxation.steps):
-            if step.weights is not None:
-                slope = step.weights[None] if slope is None else np.matmul(step.weights, slope)
-            elif slope is None:
-                slope = np.eye(step.size)[None]
-            if step.relu:
-                share = np.abs(slope) * radius[:, None, :]
-                total = share.sum(axis=2, keepdims=True)
-                weights.append(share / np.where(total > 0, total, 1.0))
-                slope = state.lines[k][1][:, :, None] * slope
+        radius, (low, high) = state.radius, state.bounds
+        out, losses = np.zeros_like(state.low), np.zeros_like(low)
+        known = np.isfinite(low) & np.isfinite(high)
+        middle = (np.where(known, low, 0.0) + np.where(known, high, 0.0)) / 2
+        apart = (state.upper - state.lower) * middle + state.top - state.bottom
+        open_units = (low < 0) & (high > 0) & known
         for one in tried:
-            open_ = ~one.excluded
-            for at, k in enumerate(relus):
-                low, high = state.bounds[k]
-                rows = np.einsum("br,brn->bn", one.shares, one.below.through[at])
-                loss = np.where(rows < 0, -rows * state.lines[k][2], rows * np.minimum(high, -low))
-                loss = np.where(((low < 0) & (high > 0)) & open_[:, None], loss, 0.0)
-                out += np.einsum("bn,bni->bi", loss, weights[at])
-                losses[:, self.relaxation.first[k] : self.relaxation.first[k + 1]] += loss
-            direct = np.abs(np.einsum("br,brn->bn", one.shares, one.below.slopes)) * radius
+            open_, shares = ~one.excluded, one.shares
+            rows = np.einsum("br,bru->bu", shares, one.below.through)
+            most = np.where(rows < 0, state.top, np.minimum(high, -low))
+            most = np.where(self.relaxation.relus & open_units, most, apart)
+            losses += np.where(open_[:, None] & known, np.abs(rows) * most, 0.0)
+            direct = np.abs(np.einsum("br,brn->bn", shares, one.below.slopes)) * radius
             out += np.where(open_[:, None], STEEPNESS * direct, 0.0)
+        out += self._shared(state, losses, radius)
         unknown = ~np.isfinite(out).all(axis=1, keepdims=True)
         worth = np.where(unknown, radius / self.width, out) + 1e-9 * radius / self.width
-        return worth, np.where(unknown, 0.0, losses)
+        return worth, np.where(open_units & ~unknown, losses, 0.0)
+
+    def _shared(self, state: State, losses: Array, radius: Array) -> Array:
+        """The losses of units shared among the inputs as the units' values depend on them."""
+        out, slope = np.zeros_like(radius), np.eye(self.inputs)[None]
+        for k, step in enumerate(self.relaxation.steps):
+            of = self.relaxation.of(k)
+            if step.weights is not None:
+                slope = np.matmul(step.weights, slope)
+            if step.curve is not None:
+                share = np.abs(slope) * radius[:, None, :]
+                total = share.sum(axis=2, keepdims=True)
+                out += np.einsum("bn,bni->bi", losses[:, of], share / np.where(total > 0, total, 1.0))
+                slope = state.upper[:, of, None] * slope
+        return out
 
     def _tree(self) -> NDArray[np.int64]:
         """Sides of all nodes, each before its lower half before its upper half."""
-        side, child = np.full(self.count, LEAF), np.zeros(self.count, dtype=np.int64)
-        step = np.zeros(self.count, dtype=np.int64)
-        for nodes, sides, first in self.sides:
-            side[nodes] = sides
-            child[nodes] = first + np.arange(len(nodes))
-            step[nodes] = len(nodes)
+        side, first, second = (np.full(self.count, LEAF) for _ in range(3))
+        for nodes, sides, made in self.made:
+            side[nodes], first[nodes], second[nodes] = sides, made[: len(nodes)], made[len(made) - len(nodes) :]
         out, todo = [], [0]
-        sides_, children, steps = side.tolist(), child.tolist(), step.tolist()
+        sides_, lower, upper = side.tolist(), first.tolist(), second.tolist()
         while todo:
             node = todo.pop()
             out.append(sides_[node])
             if sides_[node] != LEAF:
-                todo += [children[node] + steps[node], children[node]]
+                todo += [upper[node], lower[node]]
         return np.array(out)
-
-
-def _joined(one: _Block, two: _Block) -> _Block:
-    pairs = [(one.node, two.node), (one.low, two.low), (one.high, two.high)]
-    node, low, high = (np.concatenate(p) for p in pairs)
-    assert one.known is not None and two.known is not None
-    width = max(one.signs.shape[1], two.signs.shape[1])
-    signs = np.concatenate(
-        [np.pad(b.signs, ((0, 0), (0, width - b.signs.shape[1])), constant_values=-1) for b in (one, two)]
-    )
-    known = [
-        (np.concatenate([a, c]), np.concatenate([b, d])) for (a, b), (c, d) in zip(one.known, two.known, strict=True)
-    ]
-    return _Block(node, low, high, known, signs)
