@@ -190,7 +190,8 @@ class Search:
             losses += np.where(open_[:, None] & known, np.abs(rows) * most, 0.0)
             direct = np.abs(np.einsum("br,brn->bn", shares, one.below.slopes)) * radius
             out += np.where(open_[:, None], STEEPNESS * direct, 0.0)
-        out += self._shared(state, losses, radius)
+        if self.inputs <= FEW_INPUTS:  # of many, those are split along which the bound itself is steep, or units
+            out += self._shared(state, losses, radius)
         unknown = ~np.isfinite(out).all(axis=1, keepdims=True)
         worth = np.where(unknown, radius / self.width, out) + 1e-9 * radius / self.width
         return worth, np.where(open_units & ~unknown, losses, 0.0)
