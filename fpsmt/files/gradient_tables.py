@@ -5,14 +5,13 @@ from __future__ import annotations
 from fpsmt.claims.gradient_representation import GradientTable
 from fpsmt.claims.gradient_vectors import VectorGradients
 from fpsmt.errors import UsageError
-from fpsmt.files.representations import read_table
+from fpsmt.files.representations import read_table, row_length
 from fpsmt.floats import Format
 
 
 def read_vector_gradients(path: str, fmt: Format) -> VectorGradients | None:
     """Rows x₁, …, x_d, f, h, g₁, …, g_d, d at least 2, from the same files; None where rows are of other lengths."""
-    read = read_table(path, fmt, 1)
-    columns = read.inputs + read.values.shape[1]
+    columns = row_length(path, fmt)
     if columns < 6 or columns % 2:
         return None
     inputs = (columns - 2) // 2
