@@ -10,6 +10,7 @@ from fpsmt.engines import (
     gradient_conditions,
     gradient_functions,
     gradient_representation,
+    gradient_vectors,
     gradients,
     identities,
     predictions,
@@ -27,7 +28,7 @@ from fpsmt.engines.engine import ENGINES, Engine, Options, engine
 
 __all__ = [
     "ENGINES", "Engine", "Options", "approximation", "blocks", "conditions", "contracts", "decide", "engine",
-    "extremes", "formulas", "gradient_conditions", "gradient_functions", "gradient_representation", "gradients",
-    "identities", "predictions", "representation", "safety", "safety_search", "separation", "separation_points",
-    "steering", "sums", "telling",
+    "extremes", "formulas", "gradient_conditions", "gradient_functions", "gradient_representation",
+    "gradient_vectors", "gradients", "identities", "predictions", "representation", "safety", "safety_search",
+    "separation", "separation_points", "steering", "sums", "telling",
 ]  # fmt: skip
