@@ -182,6 +182,7 @@ BESIDE = {
     (float16, "cos"): (16, 615),
     (float16, "cosh"): (16, 705),
     (float16, "sqrt1p_square"): (33, 1274),
+    (float16, "gaussian"): (16, 615),
 }
 
 
