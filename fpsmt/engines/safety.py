@@ -1,23 +1,30 @@
 """Decides safety of outputs on boxes of inputs: descent to a violation, then branch and bound over splits of inputs.
 
 Bounds are those that the kernel's rule computes again (`fpsmt.kernel.rules.safety`).  A box that they leave open is
-halved on the side that the loss of the relaxation depends on most.  Everything here may guess: a proof counts when the
-rule has verified the tree of splits, a violation when the reference interpreter has run it.
+halved on the side that the loss of the relaxation depends on most.  Boxes are examined in several processes: what
+becomes of one does not depend on the others, so that the number of processes changes nothing but the time.  Everything
+here may guess: a proof counts when the rule has verified the tree of splits, a violation when the reference interpreter
+has run it.
 """
 
 from __future__ import annotations
 
 import time
-from dataclasses import dataclass, field
+from dataclasses import dataclass, replace
 from random import Random
 
 import numpy as np
 from numpy.typing import NDArray
 
 from fpsmt import kernel
-from fpsmt.claims.properties import Query, Safe, safe_counterexample
+from fpsmt.claims.claim import Json
+from fpsmt.claims.properties import Safe, safe_counterexample
 from fpsmt.engines.engine import Options, engine
+from fpsmt.engines.pool import Died, Pool
+from fpsmt.engines.safety_search import left_at_root
+from fpsmt.engines.split_trees import OPEN, Block, GrowingTree, joined
 from fpsmt.engines.unsafe_executions import Found, Hunt
+from fpsmt.errors import EvidenceError, UsageError
 from fpsmt.floats.vector import ordinals
 from fpsmt.kernel import Unknown, Verdict
 from fpsmt.kernel.rules.safety import (
@@ -26,13 +33,16 @@ from fpsmt.kernel.rules.safety import (
     ends_of,
     excluded,
     excluded_by_values,
+    read_tree,
     rows_of,
     split_boxes,
-    tree_text,
 )
 from fpsmt.networks.relaxation import Array, Bounds, Relaxation, State
 
 BATCH = 512  #: boxes whose bounds are computed at a time
+ALONE = 64  #: so few boxes are not worth other processes
+MOST_DEATHS = 8  #: of workers, before the search gives up
+PAUSE = 10.0  #: seconds between states that are kept, at least
 MOST_SIGNS = 24  #: of units told on one way down
 FEW_INPUTS = 16  #: with so few or fewer inputs they alone are split
 PREFER = 1.0  #: how many times the worth of an input the loss of a unit must be, to tell its sign
@@ -40,6 +50,37 @@ SPARE = 1e-12  #: by which a bound should pass its limit, so that it passes agai
 FIRST = 1 / 8  #: share of the time in which a violation is looked for before boxes are split
 FEW = 3  #: values on a side of a small box
 STEEPNESS = 0.05  #: weight of the slope of the bound beside the loss of the relaxation
+
+
+@engine("splits", Safe)
+def splits(claim: Safe, options: Options) -> Verdict:
+    """Proves by boxes, or finds an execution that is unsafe.  A saved state is gone on with."""
+    deadline = time.monotonic() + options.timeout
+    relaxation = Relaxation(claim.network, claim.executions)
+    hunt = Hunt(claim, relaxation, Random(options.seed))
+    run = Splitting(claim, relaxation, hunt, options)
+    if options.saved is None:
+        options.report("splits: looking for a violation")
+        found = hunt.start(deadline - options.timeout * (1 - FIRST))
+        if found is not None:
+            return kernel.refute(claim, safe_counterexample(*found))
+    else:
+        run.take_up(options.saved)
+    answer = run.run(deadline)
+    if isinstance(answer, str):
+        return Unknown(claim, answer, 0.0, "a longer time limit, or a higher precision")
+    if isinstance(answer, tuple):
+        return kernel.refute(claim, safe_counterexample(*answer))
+    options.report(f"splits: {run.done.leaves} boxes found; verifying them")
+    try:
+        verdict = kernel.apply("splits of the inputs", claim, {"trees": answer})
+        if options.saved is None or not isinstance(verdict, Unknown):
+            return verdict
+    except (UsageError, EvidenceError):
+        if options.saved is None:
+            raise
+    options.report("splits: what was saved does not prove what it says; starting over")
+    return splits(claim, replace(options, saved=None).within(deadline - time.monotonic()))
 
 
 @dataclass
@@ -50,140 +91,218 @@ class Progress:
     boxes: int = 0
     leaves: int = 0
     volume: float = 0.0
-    trees: list[str] = field(default_factory=list)
-
-
-@engine("splits", Safe)
-def splits(claim: Safe, options: Options) -> Verdict:
-    """Proves by boxes, or finds an execution that is unsafe."""
-    start = time.monotonic()
-    deadline = start + options.timeout
-    relaxation = Relaxation(claim.network, claim.executions)
-    hunt = Hunt(claim, relaxation, Random(options.seed))
-    found = hunt.start(min(deadline, start + options.timeout * FIRST))
-    if found is not None:
-        return kernel.refute(claim, safe_counterexample(*found))
-    done = Progress()
-    for k, query in enumerate(claim.safety.queries):
-        search = Search(claim, query, relaxation, hunt, options, done)
-        answer = search.run(deadline, f"query {k + 1} of {len(claim.safety.queries)}")
-        if isinstance(answer, Unknown):
-            return answer
-        if not isinstance(answer, str):
-            return kernel.refute(claim, safe_counterexample(*answer))
-        done.trees.append(answer)
-    options.report(f"splits: {done.leaves} boxes found; verifying them")
-    return kernel.apply("splits of the inputs", claim, {"trees": done.trees})
 
 
 @dataclass
-class _Block:
-    """Boxes that wait: their nodes, ends, and the bounds known of the box above each."""
+class _Step:
+    """What became of a block: its `proved` boxes, and of those `left` the sides on which they are split and what is
+    known of them; or something unsafe, or why nothing can be done."""
 
-    node: NDArray[np.int64]
-    low: Array
-    high: Array
-    known: Bounds | None
-    signs: NDArray[np.int64]  #: of units, as `fpsmt.networks.relaxation` numbers them
+    proved: NDArray[np.intp]
+    volume: float
+    left: NDArray[np.intp]
+    side: NDArray[np.int64] | None = None
+    known: Bounds | None = None
+    unsafe: Found | None = None
+    reason: str = ""
 
-    def take(self, which: NDArray[np.intp]) -> _Block:
-        known = None if self.known is None else [(a[which], b[which]) for a, b in self.known]
-        return _Block(self.node[which], self.low[which], self.high[which], known, self.signs[which])
+
+class Splitting:
+    """Branch and bound for all queries of a claim: the boxes that wait are here, workers examine them."""
+
+    def __init__(self, claim: Safe, relaxation: Relaxation, hunt: Hunt, options: Options) -> None:
+        self.claim, self.relaxation, self.hunt, self.options = claim, relaxation, hunt, options
+        self.done = Progress()
+        self.trees: list[str] = []  #: of the queries that are proved
+        self.tree: GrowingTree | None = None  #: of the one that is being proved
+        self.searches: dict[int, Search] = {}
+        self.pool: Pool[tuple[int, Block], _Step] = Pool(self._examined, options.jobs)
+        self.kept, self.pause = time.monotonic(), PAUSE
+
+    def run(self, deadline: float) -> list[str] | str | Found:
+        """The texts of the trees, or why there are none, or an input and schedules that are unsafe."""
+        try:
+            while len(self.trees) < len(self.claim.safety.queries):
+                answer = self._query(len(self.trees), deadline)
+                if isinstance(answer, tuple):
+                    return answer
+                if answer:
+                    self.keep()
+                    return answer
+            self.keep()
+            return self.trees
+        except BaseException:
+            self.pool.kill()
+            self.keep()
+            raise
+        finally:
+            self.pool.kill()
+
+    def _query(self, number: int, deadline: float) -> str | Found:
+        """Adds the tree of a query; else why it does not, or something unsafe."""
+        search = self._search(number)
+        stack = self._start(search)
+        self.tree = tree = self.tree or GrowingTree()
+        self.done.volume = 1.0 - sum(float(search.shares(block).sum()) for block in stack)
+        last, deaths = time.monotonic(), 0
+        name = f"query {number + 1} of {len(self.claim.safety.queries)}"
+        while stack or self.pool.busy:
+            why = ""
+            for block, step in self._made(number, stack):
+                if isinstance(step, Died):
+                    stack.append(block)
+                    deaths += 1
+                    self.options.report(f"splits: {step}; its boxes wait again")
+                    why = str(step) if deaths > MOST_DEATHS else ""
+                    continue
+                if step.unsafe is not None:
+                    return step.unsafe
+                why = why or step.reason
+                self.done.boxes += len(block.node)
+                self.done.leaves += len(step.proved)
+                self.done.volume += step.volume
+                tree.prove(block.node[step.proved])
+                if step.side is not None:
+                    stack.append(search.halves(block.take(step.left), step, tree))
+            if tree.full:
+                why = why or "there are too many boxes"
+            if time.monotonic() > deadline:
+                why = why or "the time limit was passed"
+            share = f"{self.done.volume:.4%} of the volume of {name} is proved by {self.done.boxes} boxes"
+            if why:
+                return f"{why}; {share}"
+            if time.monotonic() - last > 1.0:
+                last = time.monotonic()
+                waiting = sum(len(b.node) for b in [*stack, *(b for _, b in self.pool.running.values())])
+                self.options.report(f"splits: {share}, {waiting} wait")
+            if time.monotonic() - self.kept > self.pause:
+                self.keep()
+        text, self.tree = tree.text(), None
+        self.trees.append(text)
+        return ""
+
+    def _start(self, search: Search) -> list[Block]:
+        """The boxes that wait at first."""
+        root = search.box
+        if root is None or not search.rows:
+            self.tree = GrowingTree()
+            self.tree.prove(np.zeros(1, np.int64))
+        if self.tree is None:
+            self.tree = GrowingTree()
+        if root is None:
+            return []
+        units = int(self.relaxation.first[-1])
+        return list(self.tree.open_boxes(self.claim.network.input, units, *root))
+
+    def _made(self, number: int, stack: list[Block]) -> list[tuple[Block, _Step | Died]]:
+        """Gives boxes to workers that are free, and what has come back; a few boxes are examined here."""
+        waiting = sum(len(block.node) for block in stack)
+        if not self.pool.busy and (self.options.jobs < 2 or waiting <= ALONE):
+            block = _next(stack, BATCH)
+            return [(block, self._examined((number, block)))]
+        size = min(BATCH, max(ALONE // 2, -(-waiting // self.options.jobs)))
+        while stack and self.pool.free:
+            self.pool.send((number, _next(stack, size)))
+        return [(block, step) for (_, block), step in self.pool.receive(0.5)]
+
+    def _examined(self, task: tuple[int, Block]) -> _Step:
+        return self._search(task[0]).step(task[1])
+
+    def _search(self, number: int) -> Search:
+        if number not in self.searches:
+            self.searches = {number: Search(self.claim, number, self.relaxation, self.hunt)}
+        return self.searches[number]
+
+    # -- states -------------------------------------------------------------------------------------------
+
+    def keep(self) -> None:
+        """Gives away what has been done, seldom enough to take little time."""
+        if self.options.keep is None:
+            return
+        start = time.monotonic()
+        self.options.keep({"trees": list(self.trees), "open": None if self.tree is None else self.tree.text()})
+        self.kept = time.monotonic()
+        self.pause = max(PAUSE, 20 * (self.kept - start))
+
+    def take_up(self, saved: Json) -> None:
+        """Goes on from what was kept; a usage error when it does not fit the claim."""
+        try:
+            trees, growing = saved["trees"], saved["open"]
+            for text in trees:
+                read_tree(text)
+            if len(trees) > len(self.claim.safety.queries):
+                raise UsageError(f"it has {len(trees)} queries, the claim {len(self.claim.safety.queries)}")
+            self.trees = list(trees)
+            self.tree = None if growing is None else GrowingTree.read(growing)
+            if self.tree is not None:
+                self._start(self._search(len(trees)))
+        except (UsageError, EvidenceError, KeyError, TypeError, IndexError) as error:
+            raise UsageError(f"the saved state of the search cannot be gone on with: {error}") from None
 
 
 class Search:
-    """Branch and bound for one query."""
+    """One step of branch and bound for one query."""
 
-    def __init__(
-        self, claim: Safe, query: Query, relaxation: Relaxation, hunt: Hunt, options: Options, done: Progress
-    ) -> None:
-        self.claim, self.query, self.relaxation, self.hunt = claim, query, relaxation, hunt
-        self.options, self.done = options, done
-        self.rows = [rows_of(p, claim.network.sizes[claim.network.output.name]) for p in query.unsafe]
-        self.sides: list[tuple[NDArray[np.int64], NDArray[np.int64], int]] = []  # (nodes, sides, first child)
-        self.count = 1
+    def __init__(self, claim: Safe, number: int, relaxation: Relaxation, hunt: Hunt) -> None:
+        self.claim, self.number, self.query = claim, number, claim.safety.queries[number]
+        self.relaxation, self.hunt = relaxation, hunt
+        self.rows = [rows_of(p, claim.network.sizes[claim.network.output.name]) for p in self.query.unsafe]
         self.inputs, self.prefer = claim.network.input.size, PREFER
         self.few_units = 0 if self.inputs <= FEW_INPUTS else LEAF
+        self.box = box = ends_of(claim, self.query)
+        if box is not None:
+            self.wide = box[1] > box[0]
+            self.width = np.where(self.wide, box[1] - box[0], 1.0)
 
-    def run(self, deadline: float, name: str) -> str | Unknown | Found:
-        """The text of a tree, or why there is none, or an input and schedules that are unsafe."""
-        box = ends_of(self.claim, self.query)
-        if box is None or not self.rows or excluded_by_values(self.claim, self.query, *box).all():
-            return tree_text(np.array([LEAF]))
-        self.wide = box[1] > box[0]
-        self.width = np.where(self.wide, box[1] - box[0], 1.0)
-        stack = [_Block(np.zeros(1, np.int64), *box, None, np.zeros((1, 0), np.int64))]
-        self.done.volume = 0.0
-        last = time.monotonic()
-        while stack:
-            block = stack.pop()
-            if len(block.node) > BATCH:
-                stack.append(block.take(np.arange(len(block.node) - BATCH)))
-                block = block.take(np.arange(len(block.node) - BATCH, len(block.node)))
-            elif stack and len(block.node) + len(stack[-1].node) <= BATCH:
-                stack.append(_joined(stack.pop(), block))
-                continue
-            if time.monotonic() > deadline:
-                return self._gave_up(name, "the time limit was passed")
-            made = self._step(block)
-            if isinstance(made, tuple):
-                return made
-            if isinstance(made, str):
-                return self._gave_up(name, made)
-            if made is not None:
-                stack.append(made)
-            if time.monotonic() - last > 1.0:
-                last = time.monotonic()
-                waiting = sum(len(b.node) for b in stack)
-                share = f"{self.done.volume:.4%} of its volume proved"
-                self.options.report(f"splits: {name}: {share}, {self.done.boxes} boxes, {waiting} wait")
-        return tree_text(self._tree())
+    def shares(self, block: Block) -> Array:
+        """Of the volume of the query's box."""
+        shares = np.where(self.wide, (block.high - block.low) / self.width, 1.0).prod(axis=1)
+        return np.asarray(shares * 0.5 ** (block.signs >= 0).sum(axis=1))
 
-    def _gave_up(self, name: str, why: str) -> Unknown:
-        share = f"{self.done.volume:.4%} of the volume of {name} is proved by {self.done.boxes} boxes"
-        return Unknown(self.claim, f"{why}; {share}", 0.0, "a longer time limit, or a higher precision")
-
-    def _step(self, block: _Block) -> _Block | str | Found | None:
+    def step(self, block: Block) -> _Step:
+        """Examines boxes: nothing else changes."""
         state = self.relaxation.state(block.low, block.high, self.relaxation.signed(block.known, block.signs))
         tried = [excluded(self.relaxation, state, r, block.signs) for r in self.rows]
         good = np.logical_and.reduce([t.reached > SPARE for t in tried])
-        self.done.boxes += len(good)
         left = np.flatnonzero(~good)
-        found = self.hunt.middles(state, left, self.query)
-        if found is not None:
-            return found
+        unsafe = self.hunt.middles(state, left, self.query)
         single = (block.low == block.high).all(axis=1)
         near = left[self._small(block)[left]]  # worth the tighter bounds of every sum
-        if len(near):
+        if block.node[0] == 0 and len(left):
+            good[0] = not left_at_root(self.claim, self.number)
+        elif len(near):
             good[near] = excluded_by_values(self.claim, self.query, block.low[near], block.high[near])
-            left = np.flatnonzero(~good)
-        self.done.leaves += int(good.sum())
-        shares = np.where(self.wide, (block.high - block.low) / self.width, 1.0).prod(axis=1)
-        shares *= 0.5 ** (block.signs >= 0).sum(axis=1)
-        self.done.volume += float(shares[good].sum())
-        if single[left].any():
+        left = np.flatnonzero(~good)
+        made = _Step(np.flatnonzero(good), float(self.shares(block)[good].sum()), left, unsafe=unsafe)
+        if unsafe is None and single[left].any():
             at = left[single[left]][0]
-            found = self.hunt.point(block.low[at], self.query)
-            return found if found is not None else f"the input {block.low[at].tolist()[:8]} could not be decided"
-        if not len(left):
-            return None
+            made.unsafe = self.hunt.point(block.low[at], self.query)
+            made.reason = f"the input {block.low[at].tolist()[:8]} could not be decided"
+        if not len(left) or made.unsafe is not None or made.reason:
+            return made
         score, losses = (found[left] for found in self._scores(state, tried))
         score = np.where(block.high[left] > block.low[left], score, -1.0)
+        score[:, OPEN:] = -1.0  # sides that a tree cannot name
         side = score.argmax(axis=1)
-        if losses.shape[1] and block.signs.shape[1] < MOST_SIGNS and self.inputs + losses.shape[1] < LEAF:
+        if losses.shape[1] and block.signs.shape[1] < MOST_SIGNS and self.inputs + losses.shape[1] <= OPEN:
             unit = losses.argmax(axis=1)
             at = np.arange(len(left))
             worth = (losses[at, unit] > self.prefer * score[at, side]) & ((losses > 0).sum(axis=1) <= self.few_units)
             side = np.where(worth, self.inputs + unit, side)
-        some = block.take(left)
-        (la, ha), (lb, hb), signs = split_boxes(self.claim.network.input, some.low, some.high, some.signs, side)
-        self.sides.append((some.node, side.astype(np.int64), self.count))
-        nodes = np.arange(self.count, self.count + 2 * len(left)).reshape(2, -1)
-        self.count += 2 * len(left)
-        known = [(np.concatenate([a[left]] * 2), np.concatenate([b[left]] * 2)) for a, b in state.bounds]
-        return _Block(nodes.reshape(-1), np.concatenate([la, lb]), np.concatenate([ha, hb]), known, signs)
+        made.side, made.known = side.astype(np.int64), [(a[left], b[left]) for a, b in state.bounds]
+        return made
 
-    def _small(self, block: _Block) -> NDArray[np.bool_]:
+    def halves(self, block: Block, step: _Step, tree: GrowingTree) -> Block:
+        """The halves of boxes that are left."""
+        assert step.side is not None and step.known is not None
+        (la, ha), (lb, hb), signs = split_boxes(
+            self.claim.network.input, block.low, block.high, block.signs, step.side
+        )
+        known = [(np.concatenate([a, a]), np.concatenate([b, b])) for a, b in step.known]
+        nodes = tree.split(block.node, step.side)
+        return Block(nodes, np.concatenate([la, lb]), np.concatenate([ha, hb]), known, signs)
+
+    def _small(self, block: Block) -> NDArray[np.bool_]:
         """Boxes of at most `FEW` values on each side."""
         fmt = self.claim.network.input.format
         return np.asarray((ordinals(fmt, block.high) - ordinals(fmt, block.low) < FEW).all(axis=1))
@@ -221,33 +340,13 @@ class Search:
         worth = np.where(unknown, radius / self.width, out) + 1e-9 * radius / self.width
         return worth, np.where(unknown, 0.0, losses)
 
-    def _tree(self) -> NDArray[np.int64]:
-        """Sides of all nodes, each before its lower half before its upper half."""
-        side, child = np.full(self.count, LEAF), np.zeros(self.count, dtype=np.int64)
-        step = np.zeros(self.count, dtype=np.int64)
-        for nodes, sides, first in self.sides:
-            side[nodes] = sides
-            child[nodes] = first + np.arange(len(nodes))
-            step[nodes] = len(nodes)
-        out, todo = [], [0]
-        sides_, children, steps = side.tolist(), child.tolist(), step.tolist()
-        while todo:
-            node = todo.pop()
-            out.append(sides_[node])
-            if sides_[node] != LEAF:
-                todo += [children[node] + steps[node], children[node]]
-        return np.array(out)
 
-
-def _joined(one: _Block, two: _Block) -> _Block:
-    pairs = [(one.node, two.node), (one.low, two.low), (one.high, two.high)]
-    node, low, high = (np.concatenate(p) for p in pairs)
-    assert one.known is not None and two.known is not None
-    width = max(one.signs.shape[1], two.signs.shape[1])
-    signs = np.concatenate(
-        [np.pad(b.signs, ((0, 0), (0, width - b.signs.shape[1])), constant_values=-1) for b in (one, two)]
-    )
-    known = [
-        (np.concatenate([a, c]), np.concatenate([b, d])) for (a, b), (c, d) in zip(one.known, two.known, strict=True)
-    ]
-    return _Block(node, low, high, known, signs)
+def _next(stack: list[Block], most: int) -> Block:
+    """Takes at most so many of the boxes that came last."""
+    block = stack.pop()
+    if len(block.node) > most:
+        stack.append(block.take(np.arange(len(block.node) - most)))
+        return block.take(np.arange(len(block.node) - most, len(block.node)))
+    while stack and len(block.node) + len(stack[-1].node) <= most and block.alike(stack[-1]):
+        block = joined(stack.pop(), block)
+    return block

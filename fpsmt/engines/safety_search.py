@@ -13,6 +13,7 @@ from collections.abc import Iterator
 from fractions import Fraction
 from random import Random
 from typing import Any
+from weakref import WeakKeyDictionary
 
 import numpy as np
 from numpy.typing import NDArray
@@ -39,9 +40,40 @@ LARGE = Fraction(10**300)  #: bounds beyond this are taken to be this
 MOST_VALUES = 1 << 20  #: inputs × elements of a batch
 
 
+_ROOTS: WeakKeyDictionary[Safe, dict[int, tuple[Array, Array] | Unsupported | None]] = WeakKeyDictionary()
+
+
+def root_bounds(claim: Safe, number: int) -> tuple[Array, Array] | None:
+    """Bounds of the outputs on the box of a query, as `output_bounds` has them, computed once for all engines."""
+    known = _ROOTS.setdefault(claim, {})
+    if number not in known:
+        try:
+            known[number] = output_bounds(claim, claim.safety.queries[number])
+        except Unsupported as reason:
+            known[number] = reason
+    found = known[number]
+    if isinstance(found, Unsupported):
+        raise found
+    return found
+
+
+def left_at_root(claim: Safe, number: int) -> list[Polytope]:
+    """The unsafe sets that these bounds do not exclude."""
+    unsafe = claim.safety.queries[number].unsafe
+    try:
+        found = root_bounds(claim, number)
+    except Unsupported:
+        return list(unsafe)
+    return [] if found is None else [p for p in unsafe if not excluded(p, *found)]
+
+
 @engine("intervals", Safe)
 def intervals(claim: Safe, options: Options) -> Verdict:
     """Encloses the outputs on each box."""
+    for number in range(len(claim.safety.queries)):
+        root_bounds(claim, number)  # declines with its reason
+        if left_at_root(claim, number):
+            return Unknown(claim, f"the bounds of the outputs on box {number} leave an unsafe set open")
     return kernel.apply("intervals exclude unsafe outputs", claim)
 
 
@@ -73,11 +105,7 @@ def _hunts(claim: Safe, options: Options) -> Iterator[Hunt]:
         sides = query.floats(claim.network.input.format)
         if sides is None:
             continue
-        try:
-            found = output_bounds(claim, query)
-        except Unsupported:
-            found = None
-        left = [p for p in query.unsafe if found is None or not excluded(p, *found)]
+        left = left_at_root(claim, k)
         if left:
             low, high = (to_carrier([pair[end] for pair in sides]) for end in (0, 1))
             yield Hunt(claim, query, left, low, high, options.seed + k)

@@ -139,6 +139,11 @@ def tree_text(inputs: NDArray[np.int64]) -> str:
 
 def read_tree(text: Json) -> Tree:
     """Reads `tree_text`; a usage error for anything that is not the text of one whole tree."""
+    return tree_of(read_nodes(text))
+
+
+def read_nodes(text: Json) -> NDArray[np.int64]:
+    """The numbers in a `tree_text`; a usage error for what is no such text, or a longer one than is read."""
     if not isinstance(text, str):
         raise UsageError("a tree of splits is text")
     try:
@@ -148,7 +153,11 @@ def read_tree(text: Json) -> Tree:
         raise UsageError(f"a tree of splits cannot be read: {error}") from None
     if reader.unconsumed_tail or not reader.eof or len(raw) % 2:
         raise UsageError("a tree of splits is truncated, or larger than what is read")
-    inputs = np.frombuffer(raw, dtype="<u2").astype(np.int64)
+    return np.frombuffer(raw, dtype="<u2").astype(np.int64)
+
+
+def tree_of(inputs: NDArray[np.int64]) -> Tree:
+    """A tree from the `inputs` of its nodes; a usage error when they are not one whole tree."""
     second = np.zeros(len(inputs), dtype=np.int64)
     waiting: list[int] = []  # nodes whose lower half is being read
     for at, side in enumerate(inputs.tolist()):
