@@ -21,8 +21,8 @@ from fpsmt.claims.claim import Json
 from fpsmt.claims.properties import Safe, safe_counterexample
 from fpsmt.engines.engine import Options, engine
 from fpsmt.engines.pool import Died, Pool
-from fpsmt.engines.safety_search import left_at_root
-from fpsmt.engines.split_trees import OPEN, Block, GrowingTree, joined
+from fpsmt.engines.root_bounds import left_at_root
+from fpsmt.engines.split_trees import BATCH, OPEN, Block, GrowingTree, take_last
 from fpsmt.engines.unsafe_executions import Found, Hunt
 from fpsmt.errors import EvidenceError, UsageError
 from fpsmt.floats.vector import ordinals
@@ -35,11 +35,9 @@ from fpsmt.kernel.rules.safety import (
     excluded_by_values,
     read_tree,
     rows_of,
-    split_boxes,
 )
 from fpsmt.networks.relaxation import Array, Bounds, Relaxation, State
 
-BATCH = 512  #: boxes whose bounds are computed at a time
 ALONE = 64  #: so few boxes are not worth other processes
 MOST_DEATHS = 8  #: of workers, before the search gives up
 PAUSE = 10.0  #: seconds between states that are kept, at least
@@ -144,8 +142,8 @@ class Splitting:
         stack = self._start(search)
         self.tree = tree = self.tree or GrowingTree()
         self.done.volume = 1.0 - sum(float(search.shares(block).sum()) for block in stack)
+        node = self.claim.network.input
         last, deaths = time.monotonic(), 0
-        name = f"query {number + 1} of {len(self.claim.safety.queries)}"
         while stack or self.pool.busy:
             why = ""
             for block, step in self._made(number, stack):
@@ -163,23 +161,31 @@ class Splitting:
                 self.done.volume += step.volume
                 tree.prove(block.node[step.proved])
                 if step.side is not None:
-                    stack.append(search.halves(block.take(step.left), step, tree))
+                    left = replace(block.take(step.left), known=step.known)
+                    stack.append(left.halves(node, step.side, tree.split(left.node, step.side)))
             if tree.full:
                 why = why or "there are too many boxes"
             if time.monotonic() > deadline:
                 why = why or "the time limit was passed"
-            share = f"{self.done.volume:.4%} of the volume of {name} is proved by {self.done.boxes} boxes"
             if why:
-                return f"{why}; {share}"
+                return f"{why}; {self.about()}"
             if time.monotonic() - last > 1.0:
                 last = time.monotonic()
                 waiting = sum(len(b.node) for b in [*stack, *(b for _, b in self.pool.running.values())])
-                self.options.report(f"splits: {share}, {waiting} wait")
+                self.options.report(f"splits: {self.about()}, {waiting} wait")
             if time.monotonic() - self.kept > self.pause:
                 self.keep()
         text, self.tree = tree.text(), None
         self.trees.append(text)
         return ""
+
+    def about(self) -> str:
+        """What is done, in words."""
+        done, queries = len(self.trees), len(self.claim.safety.queries)
+        if done == queries:
+            return f"boxes for all {queries} queries are found, to be verified"
+        share = f"{self.done.volume:.4%} of the volume of query {done + 1} of {queries} is proved"
+        return f"{share}, by {self.done.leaves} of {self.done.boxes} boxes"
 
     def _start(self, search: Search) -> list[Block]:
         """The boxes that wait at first."""
@@ -192,17 +198,17 @@ class Splitting:
         if root is None:
             return []
         units = int(self.relaxation.first[-1])
-        return list(self.tree.open_boxes(self.claim.network.input, units, *root))
+        return self.tree.open_boxes(self.claim.network.input, units, *root, lambda block: search.state(block).bounds)
 
     def _made(self, number: int, stack: list[Block]) -> list[tuple[Block, _Step | Died]]:
         """Gives boxes to workers that are free, and what has come back; a few boxes are examined here."""
         waiting = sum(len(block.node) for block in stack)
         if not self.pool.busy and (self.options.jobs < 2 or waiting <= ALONE):
-            block = _next(stack, BATCH)
+            block = take_last(stack, BATCH)
             return [(block, self._examined((number, block)))]
         size = min(BATCH, max(ALONE // 2, -(-waiting // self.options.jobs)))
         while stack and self.pool.free:
-            self.pool.send((number, _next(stack, size)))
+            self.pool.send((number, take_last(stack, size)))
         return [(block, step) for (_, block), step in self.pool.receive(0.5)]
 
     def _examined(self, task: tuple[int, Block]) -> _Step:
@@ -220,7 +226,8 @@ class Splitting:
         if self.options.keep is None:
             return
         start = time.monotonic()
-        self.options.keep({"trees": list(self.trees), "open": None if self.tree is None else self.tree.text()})
+        growing = None if self.tree is None else self.tree.text()
+        self.options.keep({"trees": list(self.trees), "open": growing, "about": self.about()})
         self.kept = time.monotonic()
         self.pause = max(PAUSE, 20 * (self.kept - start))
 
@@ -259,9 +266,12 @@ class Search:
         shares = np.where(self.wide, (block.high - block.low) / self.width, 1.0).prod(axis=1)
         return np.asarray(shares * 0.5 ** (block.signs >= 0).sum(axis=1))
 
+    def state(self, block: Block) -> State:
+        return self.relaxation.state(block.low, block.high, self.relaxation.signed(block.known, block.signs))
+
     def step(self, block: Block) -> _Step:
         """Examines boxes: nothing else changes."""
-        state = self.relaxation.state(block.low, block.high, self.relaxation.signed(block.known, block.signs))
+        state = self.state(block)
         tried = [excluded(self.relaxation, state, r, block.signs) for r in self.rows]
         good = np.logical_and.reduce([t.reached > SPARE for t in tried])
         left = np.flatnonzero(~good)
@@ -291,16 +301,6 @@ class Search:
             side = np.where(worth, self.inputs + unit, side)
         made.side, made.known = side.astype(np.int64), [(a[left], b[left]) for a, b in state.bounds]
         return made
-
-    def halves(self, block: Block, step: _Step, tree: GrowingTree) -> Block:
-        """The halves of boxes that are left."""
-        assert step.side is not None and step.known is not None
-        (la, ha), (lb, hb), signs = split_boxes(
-            self.claim.network.input, block.low, block.high, block.signs, step.side
-        )
-        known = [(np.concatenate([a, a]), np.concatenate([b, b])) for a, b in step.known]
-        nodes = tree.split(block.node, step.side)
-        return Block(nodes, np.concatenate([la, lb]), np.concatenate([ha, hb]), known, signs)
 
     def _small(self, block: Block) -> NDArray[np.bool_]:
         """Boxes of at most `FEW` values on each side."""
@@ -339,14 +339,3 @@ class Search:
         unknown = ~np.isfinite(out).all(axis=1, keepdims=True)
         worth = np.where(unknown, radius / self.width, out) + 1e-9 * radius / self.width
         return worth, np.where(unknown, 0.0, losses)
-
-
-def _next(stack: list[Block], most: int) -> Block:
-    """Takes at most so many of the boxes that came last."""
-    block = stack.pop()
-    if len(block.node) > most:
-        stack.append(block.take(np.arange(len(block.node) - most)))
-        return block.take(np.arange(len(block.node) - most, len(block.node)))
-    while stack and len(block.node) + len(stack[-1].node) <= most and block.alike(stack[-1]):
-        block = joined(stack.pop(), block)
-    return block

@@ -13,7 +13,6 @@ from collections.abc import Iterator
 from fractions import Fraction
 from random import Random
 from typing import Any
-from weakref import WeakKeyDictionary
 
 import numpy as np
 from numpy.typing import NDArray
@@ -23,10 +22,10 @@ from fpsmt.claims.predictions import OutputsClose
 from fpsmt.claims.properties import Polytope, Query, Safe, safe_counterexample
 from fpsmt.engines.engine import Options, engine
 from fpsmt.engines.predictions import Attack, Made, check_searchable
+from fpsmt.engines.root_bounds import left_at_root, root_bounds
 from fpsmt.errors import Unsupported
 from fpsmt.floats.vector import from_ordinals, ordinals, round_array, to_carrier, to_floats
 from fpsmt.kernel import Unknown, Verdict
-from fpsmt.kernel.rules.safety_intervals import excluded, output_bounds
 from fpsmt.networks.batch import run_batch
 from fpsmt.networks.bounds import enclosures
 
@@ -38,33 +37,6 @@ KEPT = 8  #: of the closest inputs are changed further
 ATTEMPTS = 4  #: passes over the closest inputs that look for schedules
 LARGE = Fraction(10**300)  #: bounds beyond this are taken to be this
 MOST_VALUES = 1 << 20  #: inputs × elements of a batch
-
-
-_ROOTS: WeakKeyDictionary[Safe, dict[int, tuple[Array, Array] | Unsupported | None]] = WeakKeyDictionary()
-
-
-def root_bounds(claim: Safe, number: int) -> tuple[Array, Array] | None:
-    """Bounds of the outputs on the box of a query, as `output_bounds` has them, computed once for all engines."""
-    known = _ROOTS.setdefault(claim, {})
-    if number not in known:
-        try:
-            known[number] = output_bounds(claim, claim.safety.queries[number])
-        except Unsupported as reason:
-            known[number] = reason
-    found = known[number]
-    if isinstance(found, Unsupported):
-        raise found
-    return found
-
-
-def left_at_root(claim: Safe, number: int) -> list[Polytope]:
-    """The unsafe sets that these bounds do not exclude."""
-    unsafe = claim.safety.queries[number].unsafe
-    try:
-        found = root_bounds(claim, number)
-    except Unsupported:
-        return list(unsafe)
-    return [] if found is None else [p for p in unsafe if not excluded(p, *found)]
 
 
 @engine("intervals", Safe)

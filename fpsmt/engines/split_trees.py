@@ -6,7 +6,7 @@ A text that was saved is not trusted: the rule verifies every box of the whole t
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
@@ -19,6 +19,7 @@ from fpsmt.networks.nodes import Input
 from fpsmt.networks.relaxation import Array, Bounds
 
 OPEN = LEAF - 1
+BATCH = 512  #: boxes whose bounds are computed at a time
 MOST_OPEN = 1 << 25  #: ends of open boxes that are held
 
 Ints = NDArray[np.int64]
@@ -41,6 +42,26 @@ class Block:
     def alike(self, other: Block) -> bool:
         """Whether bounds are known of both, or of neither."""
         return (self.known is None) == (other.known is None)
+
+    def halves(self, of: Input, side: Ints, nodes: Ints) -> Block:
+        """The lower halves and then the upper halves, which become these nodes; what is known of the boxes themselves
+        is known of them."""
+        (la, ha), (lb, hb), signs = split_boxes(of, self.low, self.high, self.signs, side)
+        known = None
+        if self.known is not None:
+            known = [(np.concatenate([a, a]), np.concatenate([b, b])) for a, b in self.known]
+        return Block(nodes, np.concatenate([la, lb]), np.concatenate([ha, hb]), known, signs)
+
+
+def take_last(stack: list[Block], most: int) -> Block:
+    """Takes at most so many of the boxes that came last."""
+    block = stack.pop()
+    if len(block.node) > most:
+        stack.append(block.take(np.arange(len(block.node) - most)))
+        return block.take(np.arange(len(block.node) - most, len(block.node)))
+    while stack and len(block.node) + len(stack[-1].node) <= most and block.alike(stack[-1]):
+        block = joined(stack.pop(), block)
+    return block
 
 
 def joined(one: Block, two: Block) -> Block:
@@ -113,9 +134,12 @@ class GrowingTree:
         made._proved.append(proved)
         return made
 
-    def open_boxes(self, node: Input, units: int, low: Array, high: Array) -> Iterator[Block]:
-        """The open nodes, below a root with these ends; usage errors, and evidence errors of `split_boxes`, for a tree
-        that does not fit the network."""
+    def open_boxes(
+        self, node: Input, units: int, low: Array, high: Array, bounds: Callable[[Block], Bounds]
+    ) -> list[Block]:
+        """The open nodes, below a root with these ends, with the bounds that are known of the box above each; `bounds`
+        computes those of boxes.  Usage errors, and evidence errors of `split_boxes`, for a tree that does not fit the
+        network."""
         side, lower, upper = self._arrays()
         wanted, above = np.zeros(len(side), dtype=bool), np.full(len(side), -1)
         inner = np.flatnonzero(side < OPEN)
@@ -127,13 +151,17 @@ class GrowingTree:
             wanted[at] = True
             at = above[at]
             at = np.unique(at[(at >= 0) & ~wanted[at]])
-        block = Block(np.zeros(1, np.int64), low, high, None, np.zeros((1, 0), np.int64))
-        while len(block.node):
+        root = Block(np.zeros(1, np.int64), low, high, None, np.zeros((1, 0), np.int64))
+        found, stack = [], [root.take(wanted[:1])]
+        while stack:
+            block = take_last(stack, BATCH)
             open_ = side[block.node] == OPEN
             if open_.any():
-                yield block.take(open_)
-            block = block.take(wanted[block.node] & ~open_)
-            nodes = block.node
-            (la, ha), (lb, hb), signs = split_boxes(node, block.low, block.high, block.signs, side[nodes])
-            nodes = np.concatenate([lower[nodes], upper[nodes]])
-            block = Block(nodes, np.concatenate([la, lb]), np.concatenate([ha, hb]), None, signs).take(wanted[nodes])
+                found.append(block.take(open_))
+            block = block.take(~open_)
+            if len(block.node):
+                block.known = bounds(block)
+                nodes = block.node
+                halves = block.halves(node, side[nodes], np.concatenate([lower[nodes], upper[nodes]]))
+                stack.append(halves.take(wanted[halves.node]))
+        return found
