@@ -13,7 +13,8 @@ import numpy as np
 from benchmarks.measure import Row, Rows, benchmark, compare, seconds
 from fpsmt.claims import Polytope, Property, Query, Safe
 from fpsmt.engines import Options
-from fpsmt.engines.safety import Progress, Splitting
+from fpsmt.engines.safety import splitting
+from fpsmt.engines.splitting import Progress
 from fpsmt.engines.unsafe_executions import Hunt
 from fpsmt.kernel import apply
 from fpsmt.networks import Network, parse_execution
@@ -45,7 +46,7 @@ def _claim() -> Safe:
 
 
 def _search(claim: Safe, relaxation: Relaxation) -> tuple[list[str], Progress]:
-    run = Splitting(claim, relaxation, Hunt(claim, relaxation, Random(0)), Options(jobs=1))
+    run = splitting(claim, relaxation, Hunt(claim, relaxation, Random(0)), Options(jobs=1))
     found = run.run(time.monotonic() + 600)
     if not isinstance(found, list):
         raise RuntimeError(f"not proved: {found}")

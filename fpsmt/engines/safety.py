@@ -1,28 +1,26 @@
 """Decides safety of outputs on boxes of inputs: descent to a violation, then branch and bound over splits of inputs.
 
 Bounds are those that the kernel's rule computes again (`fpsmt.kernel.rules.safety`).  A box that they leave open is
-halved on the side that the loss of the relaxation depends on most.  Boxes are examined in several processes: what
-becomes of one does not depend on the others, so that the number of processes changes nothing but the time.  Everything
-here may guess: a proof counts when the rule has verified the tree of splits, a violation when the reference interpreter
-has run it.
+halved on the side that the loss of the relaxation depends on most.  Everything here
+may guess: a proof counts when the rule has verified the tree of splits, a violation when the reference interpreter has
+run it.
 """
 
 from __future__ import annotations
 
 import time
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from random import Random
 
 import numpy as np
 from numpy.typing import NDArray
 
 from fpsmt import kernel
-from fpsmt.claims.claim import Json
 from fpsmt.claims.properties import Safe, safe_counterexample
 from fpsmt.engines.engine import Options, engine
-from fpsmt.engines.pool import Died, Pool
 from fpsmt.engines.root_bounds import left_at_root
-from fpsmt.engines.split_trees import BATCH, OPEN, Block, GrowingTree, take_last
+from fpsmt.engines.split_trees import OPEN, Block
+from fpsmt.engines.splitting import Splitting, Step
 from fpsmt.engines.unsafe_executions import Found, Hunt
 from fpsmt.errors import EvidenceError, UsageError
 from fpsmt.floats.vector import ordinals
@@ -33,14 +31,10 @@ from fpsmt.kernel.rules.safety import (
     ends_of,
     excluded,
     excluded_by_values,
-    read_tree,
     rows_of,
 )
 from fpsmt.networks.relaxation import Array, Bounds, Relaxation, State
 
-ALONE = 64  #: so few boxes are not worth other processes
-MOST_DEATHS = 8  #: of workers, before the search gives up
-PAUSE = 10.0  #: seconds between states that are kept, at least
 MOST_SIGNS = 24  #: of units told on one way down
 FEW_INPUTS = 16  #: with so few or fewer inputs they alone are split
 PREFER = 1.0  #: how many times the worth of an input the loss of a unit must be, to tell its sign
@@ -56,7 +50,7 @@ def splits(claim: Safe, options: Options) -> Verdict:
     deadline = time.monotonic() + options.timeout
     relaxation = Relaxation(claim.network, claim.executions)
     hunt = Hunt(claim, relaxation, Random(options.seed))
-    run = Splitting(claim, relaxation, hunt, options)
+    run = splitting(claim, relaxation, hunt, options)
     if options.saved is None:
         options.report("splits: looking for a violation")
         found = hunt.start(deadline - options.timeout * (1 - FIRST))
@@ -68,7 +62,7 @@ def splits(claim: Safe, options: Options) -> Verdict:
     if isinstance(answer, str):
         return Unknown(claim, answer, 0.0, "a longer time limit, or a higher precision")
     if isinstance(answer, tuple):
-        return kernel.refute(claim, safe_counterexample(*answer))
+        return kernel.refute(claim, safe_counterexample(*answer[0]))
     options.report(f"splits: {run.done.leaves} boxes found; verifying them")
     try:
         verdict = kernel.apply("splits of the inputs", claim, {"trees": answer})
@@ -81,170 +75,13 @@ def splits(claim: Safe, options: Options) -> Verdict:
     return splits(claim, replace(options, saved=None).within(deadline - time.monotonic()))
 
 
-@dataclass
-class Progress:
-    """What a search has done; `volume` is the share of the box of the present query that is proved, where a
-    sign halves it."""
-
-    boxes: int = 0
-    leaves: int = 0
-    volume: float = 0.0
-
-
-@dataclass
-class _Step:
-    """What became of a block: its `proved` boxes, and of those `left` the sides on which they are split and what is
-    known of them; or something unsafe, or why nothing can be done."""
-
-    proved: NDArray[np.intp]
-    volume: float
-    left: NDArray[np.intp]
-    side: NDArray[np.int64] | None = None
-    known: Bounds | None = None
-    unsafe: Found | None = None
-    reason: str = ""
-
-
-class Splitting:
-    """Branch and bound for all queries of a claim: the boxes that wait are here, workers examine them."""
-
-    def __init__(self, claim: Safe, relaxation: Relaxation, hunt: Hunt, options: Options) -> None:
-        self.claim, self.relaxation, self.hunt, self.options = claim, relaxation, hunt, options
-        self.done = Progress()
-        self.trees: list[str] = []  #: of the queries that are proved
-        self.tree: GrowingTree | None = None  #: of the one that is being proved
-        self.searches: dict[int, Search] = {}
-        self.pool: Pool[tuple[int, Block], _Step] = Pool(self._examined, options.jobs)
-        self.kept, self.pause = time.monotonic(), PAUSE
-
-    def run(self, deadline: float) -> list[str] | str | Found:
-        """The texts of the trees, or why there are none, or an input and schedules that are unsafe."""
-        try:
-            while len(self.trees) < len(self.claim.safety.queries):
-                answer = self._query(len(self.trees), deadline)
-                if isinstance(answer, tuple):
-                    return answer
-                if answer:
-                    self.keep()
-                    return answer
-            self.keep()
-            return self.trees
-        except BaseException:
-            self.pool.kill()
-            self.keep()
-            raise
-        finally:
-            self.pool.kill()
-
-    def _query(self, number: int, deadline: float) -> str | Found:
-        """Adds the tree of a query; else why it does not, or something unsafe."""
-        search = self._search(number)
-        stack = self._start(search)
-        self.tree = tree = self.tree or GrowingTree()
-        self.done.volume = 1.0 - sum(float(search.shares(block).sum()) for block in stack)
-        node = self.claim.network.input
-        last, deaths = time.monotonic(), 0
-        while stack or self.pool.busy:
-            why = ""
-            for block, step in self._made(number, stack):
-                if isinstance(step, Died):
-                    stack.append(block)
-                    deaths += 1
-                    self.options.report(f"splits: {step}; its boxes wait again")
-                    why = str(step) if deaths > MOST_DEATHS else ""
-                    continue
-                if step.unsafe is not None:
-                    return step.unsafe
-                why = why or step.reason
-                self.done.boxes += len(block.node)
-                self.done.leaves += len(step.proved)
-                self.done.volume += step.volume
-                tree.prove(block.node[step.proved])
-                if step.side is not None:
-                    left = replace(block.take(step.left), known=step.known)
-                    stack.append(left.halves(node, step.side, tree.split(left.node, step.side)))
-            if tree.full:
-                why = why or "there are too many boxes"
-            if time.monotonic() > deadline:
-                why = why or "the time limit was passed"
-            if why:
-                return f"{why}; {self.about()}"
-            if time.monotonic() - last > 1.0:
-                last = time.monotonic()
-                waiting = sum(len(b.node) for b in [*stack, *(b for _, b in self.pool.running.values())])
-                self.options.report(f"splits: {self.about()}, {waiting} wait")
-            if time.monotonic() - self.kept > self.pause:
-                self.keep()
-        text, self.tree = tree.text(), None
-        self.trees.append(text)
-        return ""
-
-    def about(self) -> str:
-        """What is done, in words."""
-        done, queries = len(self.trees), len(self.claim.safety.queries)
-        if done == queries:
-            return f"boxes for all {queries} queries are found, to be verified"
-        share = f"{self.done.volume:.4%} of the volume of query {done + 1} of {queries} is proved"
-        return f"{share}, by {self.done.leaves} of {self.done.boxes} boxes"
-
-    def _start(self, search: Search) -> list[Block]:
-        """The boxes that wait at first."""
-        root = search.box
-        if root is None or not search.rows:
-            self.tree = GrowingTree()
-            self.tree.prove(np.zeros(1, np.int64))
-        if self.tree is None:
-            self.tree = GrowingTree()
-        if root is None:
-            return []
-        units = int(self.relaxation.first[-1])
-        return self.tree.open_boxes(self.claim.network.input, units, *root, lambda block: search.state(block).bounds)
-
-    def _made(self, number: int, stack: list[Block]) -> list[tuple[Block, _Step | Died]]:
-        """Gives boxes to workers that are free, and what has come back; a few boxes are examined here."""
-        waiting = sum(len(block.node) for block in stack)
-        if not self.pool.busy and (self.options.jobs < 2 or waiting <= ALONE):
-            block = take_last(stack, BATCH)
-            return [(block, self._examined((number, block)))]
-        size = min(BATCH, max(ALONE // 2, -(-waiting // self.options.jobs)))
-        while stack and self.pool.free:
-            self.pool.send((number, take_last(stack, size)))
-        return [(block, step) for (_, block), step in self.pool.receive(0.5)]
-
-    def _examined(self, task: tuple[int, Block]) -> _Step:
-        return self._search(task[0]).step(task[1])
-
-    def _search(self, number: int) -> Search:
-        if number not in self.searches:
-            self.searches = {number: Search(self.claim, number, self.relaxation, self.hunt)}
-        return self.searches[number]
-
-    # -- states -------------------------------------------------------------------------------------------
-
-    def keep(self) -> None:
-        """Gives away what has been done, seldom enough to take little time."""
-        if self.options.keep is None:
-            return
-        start = time.monotonic()
-        growing = None if self.tree is None else self.tree.text()
-        self.options.keep({"trees": list(self.trees), "open": growing, "about": self.about()})
-        self.kept = time.monotonic()
-        self.pause = max(PAUSE, 20 * (self.kept - start))
-
-    def take_up(self, saved: Json) -> None:
-        """Goes on from what was kept; a usage error when it does not fit the claim."""
-        try:
-            trees, growing = saved["trees"], saved["open"]
-            for text in trees:
-                read_tree(text)
-            if len(trees) > len(self.claim.safety.queries):
-                raise UsageError(f"it has {len(trees)} queries, the claim {len(self.claim.safety.queries)}")
-            self.trees = list(trees)
-            self.tree = None if growing is None else GrowingTree.read(growing)
-            if self.tree is not None:
-                self._start(self._search(len(trees)))
-        except (UsageError, EvidenceError, KeyError, TypeError, IndexError) as error:
-            raise UsageError(f"the saved state of the search cannot be gone on with: {error}") from None
+def splitting(claim: Safe, relaxation: Relaxation, hunt: Hunt, options: Options) -> Splitting[Found]:
+    """The search for trees of splits."""
+    units = int(relaxation.first[-1])
+    queries = len(claim.safety.queries)
+    return Splitting(
+        queries, claim.network.input, units, lambda number: Search(claim, number, relaxation, hunt), options
+    )
 
 
 class Search:
@@ -256,6 +93,7 @@ class Search:
         self.rows = [rows_of(p, claim.network.sizes[claim.network.output.name]) for p in self.query.unsafe]
         self.inputs, self.prefer = claim.network.input.size, PREFER
         self.few_units = 0 if self.inputs <= FEW_INPUTS else LEAF
+        self.trivial = not self.rows
         self.box = box = ends_of(claim, self.query)
         if box is not None:
             self.wide = box[1] > box[0]
@@ -269,7 +107,10 @@ class Search:
     def state(self, block: Block) -> State:
         return self.relaxation.state(block.low, block.high, self.relaxation.signed(block.known, block.signs))
 
-    def step(self, block: Block) -> _Step:
+    def bounds(self, block: Block) -> Bounds:
+        return self.state(block).bounds
+
+    def step(self, block: Block) -> Step[Found]:
         """Examines boxes: nothing else changes."""
         state = self.state(block)
         tried = [excluded(self.relaxation, state, r, block.signs) for r in self.rows]
@@ -283,7 +124,7 @@ class Search:
         elif len(near):
             good[near] = excluded_by_values(self.claim, self.query, block.low[near], block.high[near])
         left = np.flatnonzero(~good)
-        made = _Step(np.flatnonzero(good), float(self.shares(block)[good].sum()), left, unsafe=unsafe)
+        made = Step(np.flatnonzero(good), float(self.shares(block)[good].sum()), left, unsafe=unsafe)
         if unsafe is None and single[left].any():
             at = left[single[left]][0]
             made.unsafe = self.hunt.point(block.low[at], self.query)

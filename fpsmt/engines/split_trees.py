@@ -135,7 +135,7 @@ class GrowingTree:
         return made
 
     def open_boxes(
-        self, node: Input, units: int, low: Array, high: Array, bounds: Callable[[Block], Bounds]
+        self, node: Input, units: int, low: Array, high: Array, bounds: Callable[[Block], Bounds | None]
     ) -> list[Block]:
         """The open nodes, below a root with these ends, with the bounds that are known of the box above each; `bounds`
         computes those of boxes.  Usage errors, and evidence errors of `split_boxes`, for a tree that does not fit the

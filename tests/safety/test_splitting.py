@@ -14,7 +14,7 @@ import pytest
 
 from fpsmt import kernel
 from fpsmt.claims import Polytope, Property, Query, Safe
-from fpsmt.engines import Options, safety
+from fpsmt.engines import Options, safety, splitting
 from fpsmt.engines.pool import Died, Pool
 from fpsmt.engines.safety import splits
 from fpsmt.engines.split_trees import OPEN, GrowingTree
@@ -41,9 +41,9 @@ def stated(limit: Fraction, queries: int = 1) -> Safe:
 @pytest.fixture(autouse=True)
 def small_blocks(monkeypatch: pytest.MonkeyPatch) -> None:
     """Many steps on few boxes."""
-    monkeypatch.setattr(safety, "BATCH", 16)
-    monkeypatch.setattr(safety, "ALONE", 4)
-    monkeypatch.setattr(safety, "PAUSE", 0.0)
+    monkeypatch.setattr(splitting, "BATCH", 16)
+    monkeypatch.setattr(splitting, "ALONE", 4)
+    monkeypatch.setattr(splitting, "PAUSE", 0.0)
 
 
 @pytest.fixture(scope="module")

@@ -17,7 +17,7 @@ import pytest
 from onnx import helper
 
 from fpsmt.cli import main
-from fpsmt.engines import safety
+from fpsmt.engines import safety, splitting
 from tests.onnx.building import build, save
 from tests.verify.conftest import Verify
 
@@ -34,8 +34,8 @@ SAFE = QUERY.format("0.9")
 def slowly(arguments: list[str]) -> None:
     """The command in a process of its own: each block takes a while, and states are kept at once."""
     step = safety.Search.step
-    safety.PAUSE = 0.0
-    safety.Search.step = lambda *given: (time.sleep(0.03), step(*given))[1]  # type: ignore[assignment, method-assign]
+    splitting.PAUSE = 0.0
+    safety.Search.step = lambda *given: (time.sleep(0.15), step(*given))[1]  # type: ignore[assignment, method-assign]
     with open("out", "w") as out, open("errors", "w") as errors, redirect_stdout(out), redirect_stderr(errors):
         code = main(arguments)
     os._exit(code)
@@ -43,8 +43,8 @@ def slowly(arguments: list[str]) -> None:
 
 @pytest.fixture(autouse=True)
 def small_blocks(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(safety, "BATCH", 16)
-    monkeypatch.setattr(safety, "ALONE", 4)
+    monkeypatch.setattr(splitting, "BATCH", 16)
+    monkeypatch.setattr(splitting, "ALONE", 4)
 
 
 @pytest.fixture(autouse=True)
