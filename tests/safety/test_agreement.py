@@ -18,6 +18,7 @@ from fpsmt.errors import EvidenceError, UsageError
 from fpsmt.files.models import round_network
 from fpsmt.floats import Float, context, exactly, float8_e4m3, float16, float32, infinity, nan, zero
 from fpsmt.floats.vector import to_floats, values
+from fpsmt.kernel.rules.agreement import Judge, _apart
 from fpsmt.kernel.rules.safety import LEAF, read_tree, tree_text
 from fpsmt.networks import Network, parse_execution, run
 from tests.safety.test_safety import network
@@ -161,28 +162,27 @@ def test_boxes_are_split_until_it_is_shown() -> None:
     layers: list[Any] = [([[1, 2], [2, 1], [-1, 1]], [0, 0.125, 0]), "relu", last]
     one = Network.sequential("float32", 2, layers)
     two, _, _ = round_network(one, context("bfloat16"))
-    sure = [(Fraction(4), Fraction(8)), (Fraction(0), Fraction(1))]
-    verdict = decide(claim(one, two, Relation("argmax"), box=sure), Options(timeout=20, jobs=1))
-    assert isinstance(verdict, kernel.Proved)
-    crossing = claim(one, two, Relation("argmax"), box=[(Fraction(-1), Fraction(1))] * 2)
-    assert decide(crossing, Options(timeout=20, jobs=1)).name == "refuted"
-    near = claim(one, two, Relation("difference", Fraction(1, 4)), box=[(Fraction(-1), Fraction(1))] * 2)
-    found = decide(near, Options(timeout=30, jobs=1))
+    sure = claim(one, two, Relation("argmax"), box=[(Fraction(2), Fraction(8)), (Fraction(-3), Fraction(1))])
+    found = decide(sure, Options(timeout=20, jobs=1))
     assert isinstance(found, kernel.Proved) and found.evidence.found["boxes"] > 1
+    crossing = replace(sure, box=BOX)
+    assert decide(crossing, Options(timeout=20, jobs=1)).name == "refuted"
     tree = read_tree(found.evidence.data["tree"]).inputs
 
     def apply(stated: Agree, inputs: Any) -> str:
         return kernel.apply("splits show agreement", stated, {"tree": tree_text(np.array(inputs))}).name
 
-    assert apply(near, tree) == "proved" and apply(near, [LEAF]) == "unknown"
+    assert apply(sure, tree) == "proved" and apply(sure, [LEAF]) == "unknown" and apply(crossing, tree) == "unknown"
+    near = replace(sure, relation=Relation("difference", Fraction(1, 2)))
+    assert apply(replace(near, box=BOX), [LEAF]) == "proved"
     closer = replace(near, relation=Relation("difference", Fraction(1, 1024)))
     assert apply(closer, tree) == "unknown" and decide(closer, Options(timeout=5, jobs=1)).name == "refuted"
     with pytest.raises(UsageError):
-        apply(near, [7, LEAF, LEAF])
+        apply(sure, [7, LEAF, LEAF])
     with pytest.raises(UsageError):
-        apply(near, [0, LEAF])
+        apply(sure, [0, LEAF])
     with pytest.raises(EvidenceError):
-        kernel.apply("splits of the inputs", near, {"trees": [tree_text(tree)]})
+        kernel.apply("splits of the inputs", sure, {"trees": [tree_text(tree)]})
 
 
 def test_overflow_in_the_lower_format_is_found() -> None:
@@ -210,3 +210,46 @@ def test_a_box_without_a_value_has_nothing_to_prove() -> None:
     net = Network.sequential("float16", 1, [([[1], [2]], None)])
     stated = claim(net, net, Relation("argmax"), box=[(Fraction(1, 3), Fraction(1, 3))])
     assert decide(stated, Options(timeout=5)).name == "proved"
+
+
+@pytest.mark.parametrize(
+    ("one", "two", "how"),
+    [("float32", "float32", "any fma=any bias=any"), ("float32", "bfloat16", "any accumulator=float32"),
+     ("float16", "float8_e5m2", "left-to-right products=exact")],
+)  # fmt: skip
+def test_distances_from_layer_to_layer_hold_in_random_executions(one: str, two: str, how: str) -> None:
+    rng = Random(f"{one} {two} {how}")
+    first, _, _ = round_network(network(rng, "float8_e4m3", (3, 5, 4, 2)), context(one))
+    second, _, _ = round_network(first, context(two))
+    stated = claim(first, second, Relation("difference"), how, "any fma=any", [(Fraction(-1), Fraction(1))] * 3)
+    linear = Judge(stated).linear
+    assert linear is not None
+    low, high = np.array([[-1.0, 0.25, -0.5], [0.0, 0.25, -1.0]]), np.array([[0.5, 1.0, 0.0], [0.125, 0.5, -0.75]])
+    far = _apart(linear, [each.state(low, high) for each in linear])
+    assert np.isfinite(far).all()
+    closest = np.inf
+    for number in range(40):
+        at = number % 2
+        x = [float(low[at, i] + (high[at, i] - low[at, i]) * rng.randrange(9) / 8) for i in range(3)]
+        schedules = {
+            (name, i): stated.executions[name].random_schedule(n, rng, bias)  # type: ignore[index]
+            for name, i, n, bias in stated.network.sums()
+        }
+        inputs = to_floats(stated.network.input.format, x)
+        y, z = stated.split(run(stated.network, inputs, stated.executions, schedules).output)
+        for j, (a, b) in enumerate(zip(y, z, strict=True)):
+            assert abs(a.fraction - b.fraction) <= Fraction(float(far[at, j]))
+            if a != b:
+                closest = min(closest, float(far[at, j]) / float(abs(a.fraction - b.fraction)))
+    assert closest < 1e5 or one == two  # they are bounds of something
+
+
+def test_distances_of_networks_of_other_shapes_are_not_known() -> None:
+    one = Network.sequential("float32", 1, [([[1], [1]], None), "relu", ([[1, 1]], None)])
+    two = Network.sequential("float32", 1, [([[2]], None)])
+    linear = Judge(claim(one, two, Relation("difference"), box=[(Fraction(0), Fraction(1))])).linear
+    assert linear is not None
+    state = [each.state(np.zeros((1, 1)), np.ones((1, 1))) for each in linear]
+    assert np.isinf(_apart(linear, state)).all()
+    same = claim(one, two, Relation("difference", Fraction(1, 2**20)), box=[(Fraction(0), Fraction(1))])
+    assert decide(same, Options(timeout=10, jobs=1)).name == "proved"  # 2x is what both compute

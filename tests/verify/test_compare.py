@@ -76,20 +76,21 @@ def test_two_executions_and_two_files(compare: Compare, tmp_path: Path) -> None:
 
 
 def test_interrupted_and_gone_on_with(compare: Compare, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    rng = np.random.default_rng(0)
-    np.savez(tmp_path / "net.npz", weights1=np.float32(rng.normal(size=(6, 2))), bias1=np.float32(rng.normal(size=6)),
-             weights2=np.float32(rng.normal(size=(2, 6))), bias2=np.float32(rng.normal(size=2)))  # fmt: skip
-    monkeypatch.setattr(splitting, "BATCH", 8)
+    weights = {"weights1": [[1, 2], [2, 1], [-1, 1]], "bias1": [0, 0.125, 0],
+               "weights2": [[1, 0.3125, 0.1875], [0.21875, 1, 0.09375]], "bias2": [0, 0]}  # fmt: skip
+    np.savez(tmp_path / "net.npz", **{name: np.float32(values) for name, values in weights.items()})  # type: ignore[arg-type]
+    np.save(tmp_path / "middle.npy", np.float32([[6, -1]]))
+    monkeypatch.setattr(splitting, "BATCH", 1)
     calls, step = [0], Examined.step
 
     def stopping(self: Any, block: Any) -> Any:
         calls[0] += 1
-        if calls[0] == 12:
+        if calls[0] == 2:
             raise KeyboardInterrupt
         return step(self, block)
 
     monkeypatch.setattr(Examined, "step", stopping)
-    question = ["net.npz", "--box", "-1:1", "--to", "bfloat16", "--within", "1/4"]
+    question = ["net.npz", "--around", "middle.npy", "--radius", "2.5", "--to", "bfloat16"]
     ran = compare(*question)
     assert ran.code == 130 and ran.out == "compare unknown\n" and "--resume goes on from there" in ran.errors
     before = calls[0]

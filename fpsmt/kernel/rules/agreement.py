@@ -20,7 +20,7 @@ from fpsmt.networks.batch import run_batch
 from fpsmt.networks.bounds import enclosures
 from fpsmt.networks.growth import float_up
 from fpsmt.networks.nodes import Activation
-from fpsmt.networks.relaxation import Array, Relaxation, least_values
+from fpsmt.networks.relaxation import ROOM, Array, Relaxation, State, least_values, nu
 
 BOXES = 256  #: whose bounds are computed at a time
 UPWARDS = arithmetic(Context(float64, Mode.RTP, Overflow.INFINITY, Subnormals.GRADUAL))
@@ -69,6 +69,41 @@ class Facts(NamedTuple):
 def _away(low: Array, high: Array) -> Array:
     """The least |v| for v from low to high."""
     return np.maximum(np.maximum(low, -high), 0.0)
+
+
+def _apart(linear: list[Relaxation], states: list[State]) -> Array:
+    """At least the distances of the outputs, layer by layer; infinite where nothing is known.
+
+    Let z = W h + b + ε with |ε| ≤ E be the executed values of a step in the first network, z′ those in the second, and
+    |h − h′| ≤ d.  Then |z − z′| ≤ |W|·d + |W − W′|·|h′| + |b − b′| + E + E′, and relu brings no two values further
+    apart; where both are never positive it makes them 0.  A step that only rounds the second's inputs moves them by its
+    E.  Sums of n numbers ≥ 0 in float64 are short by a factor 1 − ν at most, which 1 + 4ν pays.
+    """
+    one, two = (relaxation.steps for relaxation in linear)
+    boxes = len(states[0].low)
+    size = np.maximum(np.abs(states[1].low), np.abs(states[1].high))
+    d, shift = np.zeros_like(size), len(two) - len(one)
+    if shift == 1 and two[0].weights is None and not two[0].relu and not two[0].b.any():
+        d = states[1].errors[0]
+        size = (size + d) * ROOM
+    elif shift:
+        return np.full((boxes, one[-1].size), np.inf)
+    for k, (a, b) in enumerate(zip(one, two[shift:], strict=True)):
+        if a.size != b.size or a.relu != b.relu or (a.weights is None) != (b.weights is None):
+            return np.full((boxes, one[-1].size), np.inf)
+        if a.weights is not None and b.weights is not None:
+            d = d @ np.abs(a.weights).T + size @ (np.abs(a.weights - b.weights) * ROOM).T
+        errors = states[0].errors[k] + states[1].errors[k + shift]
+        d = (d + np.abs(a.b - b.b) + errors) * (1 + 4 * nu(linear[0].sizes[k] + 4)) * ROOM + 2.0**-1000
+        if a.relu:
+            (_, top), (low, high) = states[0].bounds[k], states[1].bounds[k + shift]
+            d = np.where((top <= 0) & (high <= 0), 0.0, d)
+            size = np.maximum(high, 0.0)
+        elif k < len(one) - 1:
+            low, high = states[1].bounds[k + shift]
+            size = np.maximum(np.abs(low), np.abs(high))
+    good = (states[0].good & states[1].good)[:, None] & np.isfinite(d)
+    return np.where(good, d, np.inf)
 
 
 class Judge:
@@ -141,6 +176,7 @@ class Judge:
                 for k, sign in enumerate((1, -1, 1, -1)):
                     ends[k][:, j] = sign * least[:, k]
                 far[:, j] = -np.minimum(least[:, 4], least[:, 5])
+            far = np.minimum(far, _apart(self.linear, states))
             none = np.zeros(len(low), dtype=bool)
             facts = Facts(tuple(ends), far, none, none)  # type: ignore[arg-type]
         size = np.abs(np.concatenate(slopes, axis=1)).max(axis=1) * (high - low)
@@ -182,7 +218,8 @@ def splits_show_agreement(claim: Claim, data: Mapping[str, Json], premises: Sequ
     data: ``tree``, its text.  The halves of a box have all values of the input's format in it.  On a leaf, for every
     input and execution: linear functions below outputs y, z, −y and −z (`fpsmt.networks.relaxation`, which also says
     that they are finite numbers) are added, so that y − z and z − y are at least what the sums are at least on the
-    box; and each output is within its own bounds (`fpsmt.networks.bounds`).  |y − z| ≤ D follows when both differences
+    box; distances are carried from layer to layer (`_apart`); and each output is within its own bounds
+    (`fpsmt.networks.bounds`).  |y − z| ≤ D follows when both differences
     are ≥ −D; K ulps when they are ≥ −K·ulp(m), where |y| ≥ m or |z| ≥ m on all of the box, because the ulp never falls
     with the size.  The class is i in every execution when yᵢ − yₖ > 0 (≥ 0 for k > i) for all k.
     """
