@@ -9,8 +9,24 @@ from fpsmt.kernel import Verdict
 
 @proof("A-distinguishable")
 def distinguishable(claim: Claim, options: Options, function: str, fmt: Format, reading: str) -> Verdict:
-    """Refinement to singletons; a pair that stays together is tried with every map there is."""
-    return decide(claim, options, only="refine")
+    """Refinement to singletons; a pair that stays together is tried with every map there is.
+
+    In float16 the sigmoid tells some neighbours apart by few maps only: all are tried, at all neighbours.
+    """
+    neighbours = (function, fmt.name, reading) == ("sigmoid", "float16", "finite-on-domain")
+    return decide(claim, options, only="neighbours" if neighbours else "refine")
+
+
+@proof("A-residual-classes")
+def residual_classes(claim: Claim, options: Options, fmt: Format) -> Verdict:
+    """All maps at all neighbours."""
+    return decide(claim, options, only="neighbours")
+
+
+@proof("A-residual-pair")
+def residual_pair(claim: Claim, options: Options, fmt: Format, low: str, high: str) -> Verdict:
+    """A lemma, by a solver: each map moves both to one float, or into a range on which the sigmoid is constant."""
+    return decide(claim, options, only="constant range")
 
 
 @proof("A-distinguishable-10-ulps")

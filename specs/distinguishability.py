@@ -7,8 +7,19 @@ reading: under `any` and `finite-on-pair` the domain is all finite values, under
 
 from fractions import Fraction
 
-from fpsmt.claims import Case, Distinguishable, Reading, Setting, VectorClasses, cases, spec
+from fpsmt.claims import (
+    Case,
+    Distinguishable,
+    Inseparable,
+    LineClasses,
+    Reading,
+    Setting,
+    VectorClasses,
+    cases,
+    spec,
+)
 from fpsmt.floats import (
+    Float,
     Format,
     bfloat16,
     context,
@@ -23,6 +34,7 @@ from fpsmt.floats import (
     ieee,
     largest,
     pow2,
+    read_number,
 )
 from fpsmt.functions import WithinUlps, function_named
 
@@ -43,10 +55,9 @@ def _cases() -> list[Case]:
     found += cases(quick=False, function=ACTIVATIONS, fmt=[float16, bfloat16], reading=["finite-on-pair"])
     for fmt in (float16, bfloat16):
         for function in ACTIVATIONS:
-            if (function, fmt) != ("sigmoid", float16):  # takes too long
-                expected = "refuted" if function == "sigmoid" else "proved"
-                quick = function in ("sigmoid", "relu")
-                found.append(Case({"function": function, "fmt": fmt, "reading": "finite-on-domain"}, expected, quick))
+            expected = "refuted" if (function, fmt) == ("sigmoid", bfloat16) else "proved"
+            quick = expected == "refuted" or function == "relu"
+            found.append(Case({"function": function, "fmt": fmt, "reading": "finite-on-domain"}, expected, quick))
     return found
 
 
@@ -55,7 +66,7 @@ def distinguishable(function: str, fmt: Format, reading: str) -> Distinguishable
     """For all inputs x ≠ x′ some map has σ(w⊗x⊕b) ≠ σ(w⊗x′⊕b).
 
     False for the sigmoid in bfloat16 when maps must be finite on the domain: |w| < 4 moves 0 and ω by less than any
-    step of the sigmoid.
+    step of the sigmoid.  In float16 w⊗ω can be 4ω, half a spacing where the sigmoid steps, and ties tell.
     """
     return Distinguishable(paper_setting(function, fmt, reading))
 
@@ -73,6 +84,50 @@ def distinguishable_within_ulps(function: str, fmt: Format, reading: str) -> Dis
     )
 
 
+#: The sigmoid, maps finite on the domain: |x| ≤ the first stay together, and so does each of the others with the next
+#: float away from zero, on both sides.
+TOGETHER = {
+    float8_e5m2: ("0x1.cp-9",),
+    bfloat16: (
+        "0x1.fep-19", "0x1.78p-18", "0x1.94p-18", "0x1.9ep-18", "0x1.a6p-18", "0x1.acp-18", "0x1.bap-18", "0x1.cp-18",
+        "0x1.cap-18", "0x1.dp-18", "0x1.dap-18", "0x1.dep-18", "0x1.ecp-18", "0x1.fp-18", "0x1.f4p-18", "0x1.f8p-18",
+        "0x1.fcp-18", "0x1.78p-17",
+    ),
+}  # fmt: skip
+RESIDUAL = "arXiv 2605.28704, §A3 (derived): what the sigmoid does not tell apart under maps finite on the domain"
+
+
+def classes_of_sigmoid(fmt: Format) -> tuple[tuple[Float, Float], ...]:
+    """First and last input of each class of `TOGETHER`, in increasing order."""
+    around, *pairs = (exactly(fmt, read_number(text)) for text in TOGETHER[fmt])
+    positive = [(x, x.next_up) for x in pairs]
+    return (*((-y, -x) for x, y in positive[::-1]), (-around, around), *positive)
+
+
+@spec("A-residual-classes", source=RESIDUAL, cases=cases(fmt=[float8_e5m2]) + cases(quick=False, fmt=[bfloat16]))
+def residual_classes(fmt: Format) -> LineClasses:
+    """Two inputs are told apart by no map exactly when one of these classes holds both.
+
+    In bfloat16: 27,903 inputs around 0, of 64,767, and 34 pairs of neighbours.
+    """
+    return LineClasses(paper_setting("sigmoid", fmt, "finite-on-domain"), classes_of_sigmoid(fmt))
+
+
+@spec(
+    "A-residual-pair",
+    source=RESIDUAL,
+    cases=[
+        Case({"fmt": fmt, "low": low.hex, "high": high.hex}, quick=low.negative and not high.negative)
+        for fmt in TOGETHER
+        for low, high in classes_of_sigmoid(fmt)
+    ],
+)
+def residual_pair(fmt: Format, low: str, high: str) -> Inseparable:
+    """No map tells the ends of such a class apart; maps and the sigmoid are monotone, so nor what lies between."""
+    ends = (exactly(fmt, read_number(end)) for end in (low, high))
+    return Inseparable(paper_setting("sigmoid", fmt, "finite-on-domain"), *ends)
+
+
 #: (k, m) for each function of Corollary 4: in one dimension what stays together on [−2^(p+3), 2^(p+3)] is |x| ≤ kω, and
 #: in two it does beside another coordinate of size at most mω.
 RADIUS = {
@@ -86,9 +141,7 @@ def _plane_cases() -> list[Case]:
     tiny = [float4_e2m1fn, ieee(3, 3), float6_e3m2fn, float6_e2m3fn]
     found = cases(function=COSINE_TYPE, fmt=tiny, near=[0], beside=[0])
     for fmt, each in RADIUS.items():
-        found += [
-            Case({"function": f, "fmt": fmt, "near": k, "beside": m}, quick=False) for f, (k, m) in each.items()
-        ]
+        found += [Case({"function": f, "fmt": fmt, "near": k, "beside": m}, quick=False) for f, (k, m) in each.items()]
     return found
 
 

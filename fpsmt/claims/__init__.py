@@ -21,6 +21,7 @@ from fpsmt.claims.gradients import GradientInvariant, GradientOutcomes, Gradient
 from fpsmt.claims.identities import Identity, Nonnegative
 from fpsmt.claims.interval_condition import IntervalCondition
 from fpsmt.claims.lifting import NetworkWithin
+from fpsmt.claims.line import LineClasses
 from fpsmt.claims.plane import VectorClasses
 from fpsmt.claims.predictions import PredictionInvariant
 from fpsmt.claims.properties import Polytope, Property, Query, Safe
@@ -37,11 +38,11 @@ __all__ = [
     "AlwaysSeparates", "BestError", "Case", "Claim", "Compliant", "Condition", "ConstantOn", "Distinguishable",
     "DistinguishableVectors", "ForAll", "GradientCondition2", "GradientCondition3", "GradientFunctions",
     "GradientInvariant", "GradientOutcomes", "GradientProblem", "GradientTable", "Identity", "Inseparable",
-    "IntervalCondition", "MeetsContract", "NetworkWithin", "Nonnegative", "Obligation", "PROOFS", "PartFails",
-    "Polytope", "PredictionInvariant", "Property", "Query", "Reading", "Relation", "Replay", "Represents",
-    "RepresentsGradientFunctions", "RepresentsGradients", "Run", "SPECS", "Safe", "SameOutput", "Separable",
-    "SeparationCount", "SeparationPoints", "Setting", "SizeNeeded", "Spec", "Steering", "SumExtremes",
-    "SumInvariant", "SumOutcomes", "SumWithin", "SupNorm", "Universal", "Values", "VectorClasses", "Windows",
-    "cases",
-    "claim_from_json", "default_windows", "gradient_formula", "proof", "spec",
+    "IntervalCondition", "LineClasses", "MeetsContract", "NetworkWithin", "Nonnegative", "Obligation", "PROOFS",
+    "PartFails", "Polytope", "PredictionInvariant", "Property", "Query", "Reading", "Relation", "Replay",
+    "Represents", "RepresentsGradientFunctions", "RepresentsGradients", "Run", "SPECS", "Safe", "SameOutput",
+    "Separable", "SeparationCount", "SeparationPoints", "Setting", "SizeNeeded", "Spec", "Steering",
+    "SumExtremes", "SumInvariant", "SumOutcomes", "SumWithin", "SupNorm", "Universal", "Values",
+    "VectorClasses", "Windows", "cases", "claim_from_json", "default_windows", "gradient_formula", "proof",
+    "spec",
 ]  # fmt: skip

@@ -241,14 +241,14 @@ class Distinguishable(Claim):
 
 def _replay_together(setting: Setting, x: Float, y: Float) -> Replay:
     lines, good = [f"x = {x!r}", f"x′ = {y!r}"], True
-    for w in _steepest(setting, x, y):
+    for w in steepest(setting, x, y):
         replayed = replay_maps(setting, [(w, zero(setting.context.format))], x, y, expect_separated=False)
         good &= replayed.violates
         lines += replayed.lines
     return Replay(good, tuple(lines), {"x": x.hex, "y": y.hex})
 
 
-def _steepest(setting: Setting, x: Float, y: Float) -> list[Float]:
+def steepest(setting: Setting, x: Float, y: Float) -> list[Float]:
     """The largest power-of-two weight admissible with b = 0, and its negative."""
     fmt = setting.context.format
     b = zero(fmt)

@@ -7,13 +7,15 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
+from fpsmt import kernel
 from fpsmt.claims.distinguishability import Inseparable, Reading, Setting
+from fpsmt.claims.line import LineClasses, line_classes
 from fpsmt.claims.partition import Partition
 from fpsmt.engines.decide import decide
 from fpsmt.engines.engine import Options
 from fpsmt.engines.separation import counterexample_map, guess, split
 from fpsmt.errors import Unsupported
-from fpsmt.floats import Float, exactly
+from fpsmt.floats import Float, exactly, from_ordinal
 from fpsmt.kernel import Proved, Verdict
 
 
@@ -21,8 +23,8 @@ from fpsmt.kernel import Proved, Verdict
 class Classes:
     """Classes of two or more inputs; `inputs` in the domain, `alone` of them told apart from every other one.
 
-    `proofs` are of the pairs (first of the class, another of it); where `settled` is false, some were not decided and
-    the classes may be too large.
+    `proofs` are of the pairs (first of the class, another of it), or one of all classes; where `settled` is false, some
+    were not decided and the classes may be too large.
     """
 
     inputs: int
@@ -42,6 +44,10 @@ def classes(setting: Setting, options: Options | None = None) -> Classes:
     if setting.reading is Reading.FINITE_ON_PAIR or not setting.single:
         raise Unsupported("being told apart by no map is no equivalence here: there are no classes")
     start, fmt = time.monotonic(), setting.context.format
+    try:
+        return _of_line(setting)
+    except Unsupported:
+        pass  # not monotone
     partition = Partition.of(setting)
     inputs = len(partition.active)
     split(partition, options)
@@ -73,6 +79,17 @@ def classes(setting: Setting, options: Options | None = None) -> Classes:
             if not settled:
                 break
     return _found(setting, partition, inputs, list(together.values()), True)
+
+
+def _of_line(setting: Setting) -> Classes:
+    """By neighbours: one proof for all classes."""
+    line = LineClasses(setting, line_classes(setting))
+    proof = kernel.apply("maps of neighbours exhausted", line)
+    inputs = setting.high.ordinal - setting.low.ordinal + 1
+    listed = [
+        [from_ordinal(setting.context.format, k) for k in range(a.ordinal, b.ordinal + 1)] for a, b in line.classes
+    ]  # fmt: skip
+    return Classes(inputs, inputs - line.together, listed, [proof], True)
 
 
 def _found(setting: Setting, partition: Partition, inputs: int, proofs: list[Verdict], settled: bool) -> Classes:

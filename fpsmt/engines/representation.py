@@ -32,7 +32,7 @@ from fpsmt.kernel import Proved, Refuted, Unknown, Verdict
 
 Construction = Callable[[Shape, Carriers, NDArray[np.bool_]], Detectors]
 
-MOST_LAYERS = 6  #: of the constructions
+MOST_LAYERS = 7  #: of the constructions
 
 CONSTRUCTIONS: dict[str, Construction] = {
     "conjunction": conjunction,

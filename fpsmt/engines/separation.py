@@ -10,8 +10,9 @@ from itertools import chain
 import numpy as np
 
 from fpsmt import kernel
-from fpsmt.claims.distinguishability import Distinguishable, Inseparable, Reading, Setting
+from fpsmt.claims.distinguishability import Distinguishable, Inseparable, Reading, Setting, steepest
 from fpsmt.claims.functions import ConstantOn, read_value
+from fpsmt.claims.line import LineClasses, line_classes
 from fpsmt.claims.pairs import maps_to_try
 from fpsmt.claims.partition import Carriers, Pairs, Partition, labels, outputs
 from fpsmt.claims.places import MAX_BITS
@@ -19,35 +20,71 @@ from fpsmt.engines.decide import decide
 from fpsmt.engines.engine import Options, engine
 from fpsmt.errors import Unsupported
 from fpsmt.floats import Float, Format, exactly, float64, floor_log2, from_ordinal, less_equal, nearest, pow2, zero
-from fpsmt.floats.vector import arithmetic, encode, round_array
+from fpsmt.floats.vector import arithmetic, encode, round_array, values
 from fpsmt.functions import constant_on
 from fpsmt.kernel import Proved, Refuted, Unknown, Verdict
-from fpsmt.kernel.rules.separation import constant_range_lemma
+from fpsmt.kernel.rules.separation import constant_ranges_lemma
 
 Map = tuple[Float, Float]
 MAPS_PER_SECOND = 4e7  #: that are tried, at least
 CANDIDATES = 12  #: maps of which the best is taken
 GUESSES = 1024  #: maps tried for one pair before all are
+MOST_RANGES = 64  #: on which an activation is constant
 USELESS_MAPS = 300  #: maps in a row that split nothing, after which random choice gives up
 
 
 @engine("constant range", Inseparable)
 def constant_range(claim: Inseparable, options: Options) -> Verdict:
-    """Looks for a range around zero that holds both values of every map that moves them apart, and on which the
-    activation is constant; tries the largest such range, since the lemma only gets easier with it."""
-    setting, fmt = claim.setting, claim.setting.context.format
+    """Looks for ranges that hold both values of every map that moves them apart, and on which the activation is
+    constant: the largest around zero, and where the values of the format are listed all that are near enough."""
+    setting = claim.setting
+    ranges = _around_zero(setting) if setting.context.format.bits > MAX_BITS else _near_zero(claim)
+    constant = []
+    for low, high in ranges:
+        value = constant_on(setting.function, setting.context, low, high)
+        if value is None:
+            raise Unsupported(f"{setting.function.name} is not constant on [{low}, {high}]")
+        constant.append(kernel.apply("enclosure", ConstantOn(setting.function, setting.context, low, high, value)))
+    lemma = decide(constant_ranges_lemma(setting, claim.x, claim.y, ranges), options)
+    premises = [lemma, *constant]
+    if not all(isinstance(each, Proved) for each in premises):
+        shown = ", ".join(f"[{low}, {high}]" for low, high in ranges[:4])
+        return Unknown(claim, f"the lemma for the range {shown} is {lemma.name}")
+    data = {"ranges": [[low.hex, high.hex] for low, high in ranges]}
+    return kernel.apply("constant on a range", claim, data, [p for p in premises if isinstance(p, Proved)])
+
+
+def _around_zero(setting: Setting) -> list[tuple[Float, Float]]:
+    """The largest [−2^e, 2^e] on which the activation is constant; the lemma only gets easier with it."""
+    fmt = setting.context.format
     for exponent in range(0, fmt.emin - 1, -1):
         high = exactly(fmt, pow2(exponent))
-        value = constant_on(setting.function, setting.context, -high, high)
-        if value is not None:
-            break
-    else:
-        raise Unsupported(f"{setting.function.name} is not constant on a range around zero")
-    constant = kernel.apply("enclosure", ConstantOn(setting.function, setting.context, -high, high, value))
-    lemma = decide(constant_range_lemma(setting, claim.x, claim.y, -high, high), options)
-    if not isinstance(lemma, Proved) or not isinstance(constant, Proved):
-        return Unknown(claim, f"the lemma for the range ±{high} is {lemma.name}")
-    return kernel.apply("constant on a range", claim, {"low": (-high).hex, "high": high.hex}, [lemma, constant])
+        if constant_on(setting.function, setting.context, -high, high) is not None:
+            return [(-high, high)]
+    raise Unsupported(f"{setting.function.name} is not constant on a range around zero")
+
+
+def _near_zero(claim: Inseparable) -> list[tuple[Float, Float]]:
+    """All longest runs of numbers with one result, as far from zero as a map may move x and x′ apart.
+
+    Beyond 2^(p + 3) times the largest product, biases absorb it.
+    """
+    setting, fmt = claim.setting, claim.setting.context.format
+    line = np.unique(values(fmt, finite=True) + 0.0)
+    steep = [abs(float(w)) for w in steepest(setting, claim.x, claim.y)[:1]]
+    reach = max(steep, default=0.0) * max(abs(float(claim.x)), abs(float(claim.y))) * 2.0 ** (fmt.precision + 4)
+    near = line[np.abs(line) <= max(reach, float(fmt.smallest))]
+    label = labels(setting.implementation, setting.context)
+    first, last = np.searchsorted(line, [near[0], near[-1]])
+    starts = np.flatnonzero(np.diff(label[encode(fmt, line)], prepend=-1))
+    ends = np.append(starts[1:], len(line)) - 1
+    some = (ends >= first) & (starts <= last)
+    if some.sum() > MOST_RANGES:
+        raise Unsupported(f"{setting.name} takes {some.sum()} values where maps move {claim.x} and {claim.y} apart")
+    return [
+        (exactly(fmt, float(line[i])), exactly(fmt, float(line[j])))
+        for i, j in zip(starts[some], ends[some], strict=True)
+    ]
 
 
 @engine("all maps", Inseparable)
@@ -104,7 +141,7 @@ def refine(claim: Distinguishable, options: Options) -> Verdict:
             pairs.use(*by)
             extra.append(by)
         options.report(f"refine: {len(partition.active)} inputs not told apart")
-        if time.monotonic() - start > options.timeout:
+        if time.monotonic() - start > options.timeout / 2:
             return Unknown(claim, f"{len(partition.active)} inputs were not told apart in time")
     data = {"maps": _listed(partition.maps)} | ({"pairwise": _listed(extra)} if extra else {})
     return kernel.apply("separating maps", claim, data)
@@ -112,6 +149,22 @@ def refine(claim: Distinguishable, options: Options) -> Verdict:
 
 def _listed(maps: Sequence[Map]) -> list[list[str]]:
     return [[w.hex, b.hex] for w, b in maps]
+
+
+@engine("neighbours", LineClasses)
+def line(claim: LineClasses, options: Options) -> Verdict:
+    """All maps at all neighbours."""
+    return kernel.apply("maps of neighbours exhausted", claim)
+
+
+@engine("neighbours", Distinguishable)
+def all_neighbours(claim: Distinguishable, options: Options) -> Verdict:
+    """All maps at all neighbours; refuted with the largest class's ends."""
+    classes = line_classes(claim.setting)
+    if not classes:
+        return kernel.apply("maps of neighbours exhausted", claim)
+    x, y = max(classes, key=lambda c: c[1].ordinal - c[0].ordinal)
+    return _refute(claim, x, y, kernel.apply("maps of neighbours exhausted", Inseparable(claim.setting, x, y)))
 
 
 @engine("pair at zero", Distinguishable)

@@ -18,7 +18,7 @@ from fpsmt.kernel.rules.safety import LEAF, MOST_NODES, read_nodes, split_boxes,
 from fpsmt.networks.nodes import Input
 from fpsmt.networks.relaxation import Array, Bounds
 
-OPEN = LEAF - 1
+OPEN = LEAF - 2
 BATCH = 512  #: boxes whose bounds are computed at a time
 MOST_OPEN = 1 << 25  #: ends of open boxes that are held
 

@@ -37,7 +37,7 @@ from fpsmt.floats import (
 from fpsmt.functions import FUNCTIONS
 from fpsmt.kernel import Proved, check_verdict, verdict_to_json
 from fpsmt.kernel.kernel import RULES
-from fpsmt.kernel.rules.separation import constant_range_lemma
+from fpsmt.kernel.rules.separation import constant_ranges_lemma
 from fpsmt.networks import Network, Sum, execution
 from fpsmt.terms import (
     TRUE,
@@ -142,7 +142,7 @@ def constant_range(bound: Fraction) -> tuple[Inseparable, dict[str, str], list[P
     where = Setting(FUNCTIONS["cos"], context(fmt), exactly(fmt, -8192), exactly(fmt, 8192), Reading.FINITE_ON_DOMAIN)
     claim = Inseparable(where, exactly(fmt, 0), from_ordinal(fmt, 1))
     high = exactly(fmt, bound)
-    lemma = proved("solver", constant_range_lemma(where, claim.x, claim.y, -high, high))
+    lemma = proved("solver", constant_ranges_lemma(where, claim.x, claim.y, [(-high, high)]))
     flat = proved("enclosure", ConstantOn(where.function, where.context, -high, high, exactly(fmt, 1)))
     return claim, {"low": (-high).hex, "high": high.hex}, [lemma, flat]
 
@@ -158,6 +158,8 @@ def test_constant_on_a_range() -> None:
         (other, data, premises),
         (claim, data, [premises[0], proved("enclosure", constant(-pow2(-7), pow2(-7), 1))]),
         (claim, data, [premises[1], premises[1]]),
+        (claim, {"ranges": [[data["low"], data["high"]]] * 2}, [*premises, premises[1]]),
+        (claim, {"ranges": []}, premises),
     ):
         with pytest.raises(EvidenceError):
             kernel.apply("constant on a range", wrong_claim, wrong_data, wrong)

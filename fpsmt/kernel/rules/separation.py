@@ -11,6 +11,7 @@ from fpsmt.claims.claim import Claim, Json
 from fpsmt.claims.distinguishability import Distinguishable, Inseparable, Reading, Separable, Setting, replay_maps
 from fpsmt.claims.formulas import ForAll
 from fpsmt.claims.functions import ConstantOn, read_value
+from fpsmt.claims.line import LineClasses, line_classes
 from fpsmt.claims.pairs import maps_to_try, try_all
 from fpsmt.claims.partition import Pairs, Partition
 from fpsmt.claims.places import MAX_BITS
@@ -111,9 +112,9 @@ def all_maps(claim: Claim, data: Mapping[str, Json], premises: Sequence[Claim]) 
     setting = claim.setting
     if setting.context.format.bits > MAX_BITS:
         reason = f"{setting.context.format} has too many affine maps to try them all"
-        return Open(reason, "use the lemma for a constant range")
+        return Open(reason, "use the lemma for constant ranges")
     if maps_to_try(setting, claim.x, claim.y) > MOST_MAPS:
-        return Open(f"more than {MOST_MAPS} maps would have to be tried", "use the lemma for a constant range")
+        return Open(f"more than {MOST_MAPS} maps would have to be tried", "use the lemma for constant ranges")
     trial = try_all(setting, claim.x, claim.y)
     if trial.telling is not None:
         maps = [[w.hex, b.hex] for w, b in trial.telling]
@@ -121,8 +122,11 @@ def all_maps(claim: Claim, data: Mapping[str, Json], premises: Sequence[Claim]) 
     return Holds({"maps": trial.admissible}, (VECTOR, BALLS))
 
 
-def constant_range_lemma(setting: Setting, x: Float, y: Float, low: Float, high: Float) -> ForAll:
-    """For all admissible w, b: φ(x) and φ(y) are the same float, or both lie in [low, high]."""
+Range = tuple[Float, Float]
+
+
+def constant_ranges_lemma(setting: Setting, x: Float, y: Float, ranges: Sequence[Range]) -> ForAll:
+    """For all admissible w, b: φ(x) and φ(y) are the same float, or both lie in one of the ranges [low, high]."""
     ctx, fmt = setting.context, setting.context.format
     w, b = var("w", fmt), var("b", fmt)
 
@@ -137,40 +141,72 @@ def constant_range_lemma(setting: Setting, x: Float, y: Float, low: Float, high:
         asked += at_x + at_y
     elif setting.reading is Reading.FINITE_ON_DOMAIN:
         asked += values_at(setting.low) + values_at(setting.high)
-    inside = all_of(*(le(const(low), f) for f in (fx, fy)), *(le(f, const(high)) for f in (fx, fy)))
+    inside = [
+        all_of(*(le(const(low), f) for f in (fx, fy)), *(le(f, const(high)) for f in (fx, fy)))
+        for low, high in ranges
+    ]  # fmt: skip
+    either = " or ".join(f"[{low.hex}, {high.hex}]" for low, high in ranges)
     statement = (
         f"w⊗x⊕b admissible ({setting.reading.value}) on [{setting.low}, {setting.high}] in {ctx} ⇒ the values at "
-        f"x = {x} and x′ = {y} are one float, or both in [{low.hex}, {high.hex}]"
+        f"x = {x} and x′ = {y} are one float, or both in {either}"
     )
-    return ForAll(statement, implies(all_of(*map(is_finite, asked)), any_of(same(fx, fy), inside)))
+    return ForAll(statement, implies(all_of(*map(is_finite, asked)), any_of(same(fx, fy), *inside)))
 
 
 @rule("constant on a range")
 def constant_on_a_range(claim: Claim, data: Mapping[str, Json], premises: Sequence[Claim]) -> Outcome:
-    """If every admissible map sends x and x′ to one float or both into a range on which the activation rounds to
-    one value, then no admissible map tells them apart.
+    """If every admissible map sends x and x′ to one float, or both into a range on which the activation rounds to one
+    value, then no admissible map tells them apart.
 
-    data: low, high in hex.  Premises: the lemma about maps (`constant_range_lemma`) and the constant range.
+    data: ranges, [low, high] each in hex, or one as low and high.  Premises: the lemma about maps
+    (`constant_ranges_lemma`), and for each range that the activation is constant on it.
     """
     if not isinstance(claim, Inseparable):
-        raise EvidenceError(f"a constant range does not speak about {claim.kind}")
+        raise EvidenceError(f"constant ranges do not speak about {claim.kind}")
     setting, fmt = claim.setting, claim.setting.context.format
     if not isinstance(setting.contract, ALWAYS_ALLOW_ROUNDED):
         raise EvidenceError(f"{setting.name} need not allow the correctly rounded values")
-    low, high = read_value(fmt, data["low"]), read_value(fmt, data["high"])
-    lemma = constant_range_lemma(setting, claim.x, claim.y, low, high)
-    if len(premises) != 2 or premises[0] != lemma:
+    listed = data["ranges"] if "ranges" in data else [[data["low"], data["high"]]]
+    ranges = [(read_value(fmt, low), read_value(fmt, high)) for low, high in listed]
+    lemma = constant_ranges_lemma(setting, claim.x, claim.y, ranges)
+    if len(premises) != 1 + len(ranges) or premises[0] != lemma:
         raise EvidenceError("the first premise is not the lemma about admissible maps")
-    constant = premises[1]
-    wanted = (setting.function, setting.context, low, high)
-    if not isinstance(constant, ConstantOn) or wanted != (
-        constant.function,
-        constant.context,
-        constant.low,
-        constant.high,
-    ):
-        raise EvidenceError("the second premise is not that the activation is constant on the range")
-    return Holds({"range": f"[{low}, {high}]", "value": constant.value.decimal})
+    shown: list[str] = []
+    for (low, high), constant in zip(ranges, premises[1:], strict=True):
+        wanted = (setting.function, setting.context, low, high)
+        if not isinstance(constant, ConstantOn) or wanted != (
+            constant.function, constant.context, constant.low, constant.high,
+        ):  # fmt: skip
+            raise EvidenceError(f"no premise says that the activation is constant on [{low}, {high}]")
+        shown.append(f"[{low}, {high}] → {constant.value}")
+    return Holds({"ranges": len(ranges), "constant": ", ".join(shown[:3]) + (", …" if len(shown) > 3 else "")})
+
+
+@rule("maps of neighbours exhausted")
+def neighbours(claim: Claim, data: Mapping[str, Json], premises: Sequence[Claim]) -> Outcome:
+    """Decides for each input and the next one whether an admissible map tells them apart, by all weights and biases.
+
+    A monotone activation after a finite map is monotone in x, so that what no map tells apart are intervals
+    (`fpsmt.claims.line`).  A pair is told apart by some map exactly when no interval holds both inputs.
+
+    For formats of at most 16 bits, maps finite on the domain, and monotone activations without a choice of results.
+    """
+    if not isinstance(claim, LineClasses | Distinguishable | Inseparable):
+        raise EvidenceError(f"maps of neighbours do not speak about {claim.kind}")
+    classes = line_classes(claim.setting)
+    inputs = claim.setting.high.ordinal - claim.setting.low.ordinal + 1
+    if isinstance(claim, LineClasses):
+        holds = claim.classes == classes
+    elif isinstance(claim, Distinguishable):
+        holds = not classes
+    else:
+        first, last = sorted((claim.x.ordinal, claim.y.ordinal))
+        holds = any(a.ordinal <= first and last <= b.ordinal for a, b in classes)
+    if holds:
+        return Holds({"inputs": inputs, "classes": len(classes)}, (VECTOR, BALLS))
+    if isinstance(claim, LineClasses):
+        return Fails({})
+    return Open("some map tells them apart" if isinstance(claim, Inseparable) else f"{len(classes)} classes are left")
 
 
 @rule("zero weights elsewhere")
