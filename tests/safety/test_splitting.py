@@ -14,7 +14,7 @@ import pytest
 
 from fpsmt import kernel
 from fpsmt.claims import Polytope, Property, Query, Safe
-from fpsmt.engines import Options, safety, splitting
+from fpsmt.engines import Options, root_bounds, safety, safety_search, splitting
 from fpsmt.engines.pool import Died, Pool
 from fpsmt.engines.safety import splits
 from fpsmt.engines.split_trees import OPEN, GrowingTree
@@ -221,3 +221,18 @@ def test_a_pool_answers_replaces_and_ends() -> None:
 def test_no_time_left_says_how_far_it_came(safe: Safe) -> None:
     verdict = splits(replace(safe), Options(jobs=1, timeout=1e-9))
     assert isinstance(verdict, kernel.Unknown) and "query 1 of 2 is proved" in verdict.reason
+
+
+def test_the_bounds_of_the_root_are_computed_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    """By three engines, for a claim that none of them settles."""
+    calls, bounds = [0], root_bounds.output_bounds
+
+    def counted(*given: Any) -> Any:
+        calls[0] += 1
+        return bounds(*given)
+
+    monkeypatch.setattr(root_bounds, "output_bounds", counted)
+    claim = stated(Fraction(9, 10))
+    for run in (splits, safety_search.intervals, safety_search.unsafe_search):
+        assert run(claim, Options(jobs=1, timeout=1e-9)).name == "unknown"
+    assert calls[0] == 1
