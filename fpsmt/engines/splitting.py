@@ -26,6 +26,7 @@ from fpsmt.networks.relaxation import Array, Bounds
 ALONE = 64  #: so few boxes are not worth other processes
 MOST_DEATHS = 8  #: of workers, before the search gives up
 PAUSE = 10.0  #: seconds between states that are kept, at least
+SELDOM = 20.0  #: how many times as long as keeping a state the pause after it is, at least
 
 Unsafe = TypeVar("Unsafe")
 
@@ -197,7 +198,7 @@ class Splitting(Generic[Unsafe]):
         growing = None if self.tree is None else self.tree.text()
         self.options.keep({"trees": list(self.trees), "open": growing, "about": self.about()})
         self.kept = time.monotonic()
-        self.pause = max(PAUSE, 20 * (self.kept - start))
+        self.pause = max(PAUSE, SELDOM * (self.kept - start))
 
     def take_up(self, saved: Json) -> None:
         """Goes on from what was kept; a usage error when it does not fit the claim."""

@@ -44,6 +44,7 @@ def small_blocks(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(splitting, "BATCH", 16)
     monkeypatch.setattr(splitting, "ALONE", 4)
     monkeypatch.setattr(splitting, "PAUSE", 0.0)
+    monkeypatch.setattr(splitting, "SELDOM", 0.0)
 
 
 @pytest.fixture(scope="module")

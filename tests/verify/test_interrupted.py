@@ -34,7 +34,7 @@ SAFE = QUERY.format("0.9")
 def slowly(arguments: list[str]) -> None:
     """The command in a process of its own: each block takes a while, and states are kept at once."""
     step = safety.Search.step
-    splitting.PAUSE = 0.0
+    splitting.PAUSE = splitting.SELDOM = 0.0
     safety.Search.step = lambda *given: (time.sleep(0.15), step(*given))[1]  # type: ignore[assignment, method-assign]
     with open("out", "w") as out, open("errors", "w") as errors, redirect_stdout(out), redirect_stderr(errors):
         code = main(arguments)
