@@ -12,7 +12,7 @@ import numpy as np
 from fpsmt.claims.claim import Claim, Json, Replay, claim_kind
 from fpsmt.constructions.sparse import Digested, SparseNetwork, codes_from_text, codes_to_text, network_from_data
 from fpsmt.errors import UsageError
-from fpsmt.floats import Context, Float, Format, add, context, equal, mul, zero
+from fpsmt.floats import Context, Float, Format, add, context, equal, mul, pow2, zero
 from fpsmt.floats.vector import Carriers, encode, to_floats
 from fpsmt.networks.autodiff import CORRECTLY_ROUNDED, Local
 
@@ -189,37 +189,75 @@ def _row(ctx: Context, terms: Sequence[tuple[int, Float]], bias: Float, below: S
     return add(ctx, total, bias)
 
 
+#: (M, H) by activation: inputs are the floats of X = [−M, M], and loss derivatives are |h| ≤ H; p fraction bits.
+BOUNDS = {
+    "relu": ("2^(emax − 2)", "Ω"),
+    "elu": ("Ω", "Ω"),
+    "gelu": ("Ω", "Ω"),
+    "swish": ("Ω", "Ω"),
+    "sigmoid": ("Ω/2", "2^(p − 1)"),
+    "tanh": ("Ω", "2^(p − 2)"),
+}
+
+
+def bound(fmt: Format, text: str) -> float:
+    """M or H in a format."""
+    p, largest = fmt.fraction_bits, fmt.largest
+    known = {
+        "Ω": largest, "Ω/2": largest / 2, "2^(emax − 2)": pow2(fmt.emax - 2), "2^(p − 1)": pow2(p - 1),
+        "2^(p − 2)": pow2(p - 2),
+    }  # fmt: skip
+    return float(known[text])
+
+
 @claim_kind
 @dataclass(frozen=True)
 class AllGradientTables(Claim):
-    """Every table of the whole domain has a ReLU network of L layers with its values and gradients.
+    """Every table of the whole domain has a network of L layers of one activation with its values and gradients.
 
-    X = [−M, M], M = 2^(emax − 2), all floats; f, h, g finite with g = 0 where h = 0: so |h| may be Ω.
+    X = [−M, M], all floats; f, h, g finite with |h| ≤ H, and g = 0 where h = 0; M and H as in `BOUNDS`.
     """
 
     kind = "all gradient tables"
     context: Context
     layers: int
     sums: Sums
+    activation: str = "relu"
 
     def __post_init__(self) -> None:
         _check_sums(self.sums)
         if self.layers < 1:
             raise UsageError("a network has at least one layer")
+        if self.activation not in BOUNDS:
+            raise UsageError(f"activation {self.activation!r}: write one of {', '.join(BOUNDS)}")
+
+    @property
+    def largest_input(self) -> float:
+        """M."""
+        return bound(self.context.format, BOUNDS[self.activation][0])
+
+    @property
+    def largest_upstream(self) -> float:
+        """H."""
+        return bound(self.context.format, BOUNDS[self.activation][1])
 
     @property
     def text(self) -> str:
+        most, upstream = BOUNDS[self.activation]
         return (
-            f"∀ f, h, g: X → F with g = 0 where h = 0 ∃ ReLU network N of {self.layers} layers in {self.context} "
-            f"∀ x ∈ X = [−M, M], M = 2^(emax − 2): N(x) = f(x) and D^AD(N, x; h(x)) = g(x), {sums_text(self.sums)}"
+            f"∀ f, h, g: X → F with |h| ≤ {upstream} and g = 0 where h = 0 ∃ {self.activation} network N of "
+            f"{self.layers} layers in {self.context} ∀ x ∈ X = [−M, M], M = {most}: N(x) = f(x) and "
+            f"D^AD(N, x; h(x)) = g(x), {sums_text(self.sums)}"
         )
 
     def fields(self) -> dict[str, Json]:
-        return {"context": str(self.context), "layers": self.layers, "sums": self.sums}
+        return {
+            "context": str(self.context), "layers": self.layers, "sums": self.sums, "activation": self.activation
+        }  # fmt: skip
 
     @classmethod
     def from_fields(cls, data: Mapping[str, Json]) -> AllGradientTables:
-        return cls(context(data["context"]), int(data["layers"]), data["sums"])
+        return cls(context(data["context"]), int(data["layers"]), data["sums"], data["activation"])
 
     def replay(self, counterexample: Json) -> Replay:
         """No single execution shows that a table has no network."""

@@ -64,8 +64,8 @@ def represent_command(
 
     Inputs are finite, values finite or ±inf.  The network is verified at every input of the table before it is written.
     Exit code 0 when it is; 1 when two inputs of different values cannot be told apart, which are named; 3 when no
-    network was found.  With --gradients, for relu, reverse mode as executed returns the gradients of the table too, and
-    --order may be left-to-right.
+    network was found.  With --gradients reverse mode as executed returns the gradients of the table too: for relu, and
+    with --order left-to-right for elu, gelu, swish, sigmoid and tanh.
 
     With several tables, or random ones, one network has an output for each, on detectors that are verified once, for
     every function of these inputs.

@@ -1,4 +1,4 @@
-"""``fpsmt represent --gradients``: a ReLU network with the values and the executed gradients of a table."""
+"""``fpsmt represent --gradients``: a network with the values and the executed gradients of a table."""
 
 from __future__ import annotations
 
@@ -13,6 +13,7 @@ if TYPE_CHECKING:
     from fpsmt.engines.gradient_representation import GradientRepresentation
     from fpsmt.floats import Context
 
+
 def run(
     path: str,
     ctx: Context,
@@ -25,18 +26,29 @@ def run(
 ) -> int:
     """Reads the table x, f, h, g, makes the network, verifies it, and writes it."""
     from fpsmt.claims.gradient_representation import Sums
+    from fpsmt.constructions.gradient_flat import ACTIVATIONS
     from fpsmt.files.gradient_tables import read_gradient_table
 
-    if activation != "relu":
-        raise UsageError(f"--activation {activation}: with --gradients the construction is for relu")
+    if activation not in ("relu", *ACTIVATIONS):
+        known = ", ".join(("relu", *ACTIVATIONS))
+        raise UsageError(f"--activation {activation}: with --gradients write one of {known}")
     if order not in get_args(Sums):
         raise UsageError(f"--order {order}: with --gradients write any or left-to-right")
+    if activation != "relu" and order == "any":
+        raise UsageError(f"--activation {activation}: with --gradients add --order left-to-right; relu has every order")
     table = read_gradient_table(path, ctx.format)
-    return _answer(ctx, table, order, layers, saver, timeout, output)
+    return _answer(ctx, table, activation, order, layers, saver, timeout, output)
 
 
 def _answer(
-    ctx: Context, table: GradientTable, order: Any, layers: int | None, saver: Saver, timeout: float, output: str | None
+    ctx: Context,
+    table: GradientTable,
+    activation: str,
+    order: Any,
+    layers: int | None,
+    saver: Saver,
+    timeout: float,
+    output: str | None,
 ) -> int:
     from fpsmt.commands.represent import keep
     from fpsmt.display.progress import Progress
@@ -48,12 +60,13 @@ def _answer(
     reason = ""
     try:
         with time_limit(timeout), Progress("making the network") as progress:
-            found = represent_gradients(ctx, table, order, layers, Options(timeout=timeout, progress=progress.update))
+            options = Options(timeout=timeout, progress=progress.update)
+            found = represent_gradients(ctx, table, order, layers, options, activation)
             reason = found.reason
     except TimeLimit:
         reason = f"the time limit of {timeout:g} s has passed: raise --timeout"
     if reason:
-        return _unknown(ctx, table, reason, saver, time.monotonic() - start)
+        return _unknown(ctx, table, activation, reason, saver, time.monotonic() - start)
     network, verdict = found.network, found.verdict
     assert network is not None and verdict is not None
     data = {
@@ -65,9 +78,10 @@ def _answer(
     return EXIT_OF[verdict.name]
 
 
-def _unknown(ctx: Context, table: GradientTable, reason: str, saver: Saver, seconds: float) -> int:
+def _unknown(ctx: Context, table: GradientTable, activation: str, reason: str, saver: Saver, seconds: float) -> int:
+    text = f"a {activation} network in {ctx} has the table"
     saver.report({
-        "command": "represent", "claim": {"text": f"a ReLU network in {ctx} has the table", "hash": table.digest},
+        "command": "represent", "claim": {"text": text, "hash": table.digest},
         "verdict": "unknown", "reason": reason, "seconds": round(seconds, 4), "evidence": None, "result": {},
     })  # fmt: skip
     saver.printer("represent unknown", f"reason: {reason}")

@@ -77,8 +77,8 @@ def targets(fmt: Format, gap: Carriers, gradient: Carriers) -> tuple[Carriers, C
         return np.where(small, 1.0, gap), np.where(small, size, size / gap)
 
 
-def factors(ctx: Context, upstream: Carriers, target: Carriers) -> tuple[Carriers, Carriers]:
-    """(w₅, w₄) with (|h| ⊗ w₅) ⊗ w₄ = A, each at most 2^(emax − 3) and 2^emax; NaN where none was found.
+def factors(ctx: Context, upstream: Carriers, target: Carriers, more: int = -3) -> tuple[Carriers, Carriers]:
+    """(w₅, w₄) with (|h| ⊗ w₅) ⊗ w₄ = A, each at most 2^(emax + more) and 2^emax; NaN where none was found.
 
     With h = m·2^k, w₅ is 1 or ¾ times a power of two, so that the significand of q = h ⊗ w₅ is at most 1.5; and the
     floats near A / q are then so dense that the product of one of them with q rounds to A.
@@ -86,7 +86,7 @@ def factors(ctx: Context, upstream: Carriers, target: Carriers) -> tuple[Carrier
     fmt, vector = ctx.format, arithmetic(ctx)
     m, k = np.frexp(np.abs(upstream))
     steps = np.log2(target).astype(np.int64) - (k - 1)
-    half = np.floor_divide(steps - 1, 2)
+    half = np.floor_divide(steps - 1, 2) + (more == 0)
     first = np.ldexp(np.where(2 * m > 1.5, 0.75, 1.0), half)
     q = vector.mul(np.abs(upstream), first)
     middle = ordinals(fmt, vector.div(target, q))
@@ -95,7 +95,7 @@ def factors(ctx: Context, upstream: Carriers, target: Carriers) -> tuple[Carrier
         w = from_ordinals(fmt, np.clip(middle + shift, 0, fmt.largest_code))
         good = np.isnan(second) & (vector.mul(q, w) == target)
         second = np.where(good, w, second)
-    allowed = (first <= float(pow2(fmt.emax - 3))) & (second <= float(pow2(fmt.emax)))
+    allowed = (first <= float(pow2(fmt.emax + more))) & (second <= float(pow2(fmt.emax)))
     return np.where(allowed, first, np.nan), np.where(allowed, second, np.nan)
 
 
@@ -111,7 +111,7 @@ def split(ctx: Context, values: Carriers) -> tuple[Carriers, Carriers]:
 
 
 @dataclass(frozen=True)
-class _Rows:
+class Block:
     """Rows of one layer: `columns`, `weights` and `kept` (which terms there are) of shape (rows, terms)."""
 
     columns: NDArray[np.int64]
@@ -120,16 +120,16 @@ class _Rows:
     kept: NDArray[np.bool_]
 
 
-def rows_of(terms: Sequence[tuple[Any, Any]], bias: Any, size: int) -> _Rows:
+def rows_of(terms: Sequence[tuple[Any, Any]], bias: Any, size: int) -> Block:
     """`size` rows from columns and weights, each an array or one number."""
     columns, weights, biases = np.empty((size, len(terms)), np.int64), np.empty((size, len(terms))), np.empty(size)
     for t, (column, weight) in enumerate(terms):
         columns[:, t], weights[:, t] = column, weight
     biases[:] = bias
-    return _Rows(columns, weights, biases, np.ones(columns.shape, bool))
+    return Block(columns, weights, biases, np.ones(columns.shape, bool))
 
 
-def layer_of(parts: Sequence[_Rows]) -> Layer:
+def layer_of(parts: Sequence[Block]) -> Layer:
     return Layer(
         np.concatenate([[0], np.cumsum(np.concatenate([p.kept.sum(axis=1) for p in parts]))]),
         np.concatenate([p.columns[p.kept] for p in parts]),

@@ -9,6 +9,7 @@ import numpy as np
 from fpsmt.claims.claim import Claim, Json
 from fpsmt.claims.gradient_representation import AllGradientTables, RepresentsGradients
 from fpsmt.constructions.gradient_cells import Cells
+from fpsmt.constructions.gradient_flat_cells import FlatCells
 from fpsmt.constructions.gradient_passes import both_passes
 from fpsmt.constructions.gradient_traces import traces
 from fpsmt.constructions.gradient_wide import WideCells
@@ -96,6 +97,8 @@ def all_gradient_tables(claim: Claim, data: Mapping[str, Json], premises: Sequen
     """
     if not isinstance(claim, AllGradientTables):
         raise EvidenceError(f"every table of values and gradients does not speak about {claim.kind}")
+    if claim.activation != "relu":
+        return Open(f"the construction is for relu, and the claim about {claim.activation}")
     ctx = claim.context
     if ctx.subnormals is not Subnormals.GRADUAL or ctx.mode is not Mode.RNE:
         return Open("the construction is for rounding to nearest even, without flushed subnormals")
@@ -108,3 +111,47 @@ def all_gradient_tables(claim: Claim, data: Mapping[str, Json], premises: Sequen
         if fails:
             return Open(f"{what}: {fails}")
     return Holds({"inputs": cells.points, "gaps": len(cells.gaps), "least layers": cells.layers}, (VECTOR,))
+
+
+@rule("every table by flat neurons")
+def all_tables_by_flat_neurons(claim: Claim, data: Mapping[str, Json], premises: Sequence[Claim]) -> Outcome:
+    """The network of `constructions.gradient_flat`, with weights that allow |h| = H, has every table over X.
+
+    Write s = σ′(0), low = σ(−∞), and flat for σ = low and σ′ = 0, as up to some float.  Sums run from left to right.
+
+    *Forwards.*  For z of X the sums of f₊ and f₋ are monotone in x, because ⊗ and ⊕ are; they are computed at z and its
+    neighbours, and σ is bounded on half-lines, so that at every x ≠ z one of b and c is at least `on`, and the other is
+    low and flat; at x = z both are.  Gates follow in the same way.  Beside z then
+
+    * the last n and k are flat, whatever the n below is: bounded as σ is; or, where σ is not bounded, 0, because n and
+      k of layer 3 are both low there: `on` exceeds what w₃ makes of a′, which is bounded, as σ is from below;
+    * every m is 0: flat with low = 0, or σ(0) where both neurons below it are low, or σ(y ⊖ B ⊗ 1) = 0.
+
+    At z: a, a′ and n are σ(0), as each sum is exactly 0; the last n and k are σ(y₀) alike.  So at every x the terms
+    u ⊗ n ⊖ u ⊗ k of the output, which are neighbours, cancel to 0, one pair after the other, and Σ w ⊗ m over x's own m
+    is f(x), which is computed for every value; other m add ±0, which is neutral.  ±∞ occur in layer 1, and in b, c and
+    gates beside their points, only one in a sum, so that nothing is NaN.
+
+    *Backwards at x.*  Of z ≠ x: the last n and k are flat and receive finite numbers, so that they pass on ±0; so do
+    the m, or what they pass is finite and arrives at flat neurons.  Below, finite weights and slopes make ±0 of it.  Of
+    x itself: k, m and n pass finite numbers to gates, b and c, which are flat there.  What is left is the path
+
+        (((h ⊗ u ⊗ σ′(y₀)) ⊗ w₅ …) ⊗ s ⊗ w₄) ⊗ s = A,   (A ⊗ w₃) ⊗ s (⊗ τ ⊗ s) ⊗ V = |g|, or half of it twice,
+
+    computed for every h and every A that occurs, and for every g; A depends on g alone, so that all pairs are covered.
+    Rounding to nearest is symmetric: signs go with the products.  x receives this and ±0.
+    """
+    if not isinstance(claim, AllGradientTables):
+        raise EvidenceError(f"every table by flat neurons does not speak about {claim.kind}")
+    if claim.sums != "left-to-right":
+        return Open("sums of the construction run from left to right, and the claim is about every order")
+    try:
+        cells = FlatCells(claim.context, claim.activation, claim.layers, claim.largest_input, claim.largest_upstream)
+        if cells.pads < 0:
+            return Open(f"{claim.layers} layers: the construction has {claim.layers - cells.pads} or more")
+        for what, fails in cells.checks():
+            if fails:
+                return Open(f"{what}: {fails}")
+    except Unsupported as reason:
+        return Open(str(reason))
+    return Holds({"inputs": len(cells.xs), "values": len(cells.numbers), "layers": claim.layers}, (VECTOR, BALLS))
