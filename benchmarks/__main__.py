@@ -10,6 +10,7 @@ import time
 
 # they register themselves
 from benchmarks import (  # noqa: F401
+    acasxu,
     arithmetic,
     distinguish,
     indicators,

@@ -27,7 +27,7 @@ class Reals(Relaxation):
     """The same linear bounds without roundings, of the network or of its own arithmetic."""
 
     def _sum_error(self, k: int, size: Array) -> Any:
-        return np.zeros((len(size), self.sizes[k + 1])), size, np.ones(len(size), dtype=bool)
+        return np.zeros((len(size), self.steps[k].size)), size, np.ones(len(size), dtype=bool)
 
     def _enlarged(self, k: int, error: Array, inputs: Array) -> Array:
         return np.zeros_like(error)

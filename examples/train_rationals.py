@@ -1,15 +1,22 @@
-"""Trainable rational activations against fixed ones, with numpy alone: a classification and a regression with a kink.
+"""Trainable rational activations against fixed ones, with numpy alone: classifications and a regression with a kink.
 
     python examples/train_rationals.py [--quick] [--plot FILE]
+    python examples/train_rationals.py --conditioning
+
+The digits are scikit-learn's (the extra ``fpsmt[train]``) and are left out where it is not installed.
 
 Networks of two hidden layers are trained with equal budgets (width, steps, batches, learning rate) and several seeds; a
 rational of form A and type (5, 4) belongs to each hidden layer, is trained with it, and starts near LeakyReLU or GELU.
 Normalisation standardises each hidden layer's sums over the batch, with a trained scale and shift per unit.
-Prints one row for each activation: mean and spread over the seeds of test accuracy (spirals) and test error (kink).
+Prints one row for each activation: mean and spread over the seeds of test accuracy (digits, spirals) and test error
+(kink).
+
+--conditioning prints condition numbers of trained nets, by blocks of parameters (`conditioning`).
 """
 
 from __future__ import annotations
 
+import importlib.util
 import sys
 from dataclasses import dataclass, field
 from functools import cache
@@ -36,6 +43,7 @@ def _swish(x: Array) -> tuple[Array, Array]:
 
 
 START = cache(fitted)
+TASKS = ("digits", "spirals", "kink")
 FIXED = {"relu": lambda x: (np.maximum(x, 0), (x > 0) * 1.0), "gelu": _gelu, "swish": _swish}
 ACTIVATIONS = (*FIXED, "rational from leaky_relu", "rational from gelu")
 
@@ -125,9 +133,27 @@ def kink(rng: Any, n: int) -> tuple[Array, Array]:
     return x, (np.abs(x.sum(axis=1)) + np.sin(3 * x[:, 0]) + np.maximum(x[:, 1], 0.3))[:, None]
 
 
+def tasks() -> tuple[str, ...]:
+    """Those whose data are there."""
+    return TASKS if importlib.util.find_spec("sklearn") else TASKS[1:]
+
+
+def data(task: str, rng: Any) -> tuple[Array, Array, Array, Array]:
+    """1024 inputs and answers to train with, and others to test with: 773 digits, else 2048."""
+    if task == "digits":  # images of 8×8 pixels
+        from sklearn.datasets import load_digits
+
+        x, y = load_digits(return_X_y=True)
+        order = rng.permutation(len(x))
+        x, y = x[order] / 16, y[order]
+        return x[:1024], y[:1024], x[1024:], y[1024:]
+    make = spirals if task == "spirals" else kink
+    return *make(rng, 1024), *make(rng, 2048)
+
+
 def loss_slope(task: str, out: Array, y: Array) -> Array:
     """Cross entropy of classes, or half the mean square."""
-    if task == "spirals":
+    if task != "kink":
         e = np.exp(out - out.max(axis=1, keepdims=True))
         e /= e.sum(axis=1, keepdims=True)
         e[np.arange(len(y)), y] -= 1
@@ -136,11 +162,11 @@ def loss_slope(task: str, out: Array, y: Array) -> Array:
 
 
 def train(task: str, activation: str, normalised: bool, seed: int, steps: int) -> tuple[Net, float]:
-    """The net after so many steps of Adam, and its accuracy (spirals) or root mean square error (kink) elsewhere."""
+    """The net after so many steps of Adam, and its accuracy (classes) or root mean square error (kink) elsewhere."""
     rng = np.random.default_rng(seed)
-    make, outputs = (spirals, 3) if task == "spirals" else (kink, 1)
-    x, y = make(rng, 1024)
-    net = Net(activation, (2, WIDTH, WIDTH, outputs), normalised).randomise(rng)
+    x, y, x_test, y_test = data(task, rng)
+    outputs = 1 if task == "kink" else 1 + int(y.max())
+    net = Net(activation, (x.shape[1], WIDTH, WIDTH, outputs), normalised).randomise(rng)
     first, second = ({name: np.zeros_like(v) for name, v in net.p.items()} for _ in range(2))
     for t in range(1, steps + 1):
         pick = rng.integers(0, len(x), BATCH)
@@ -151,15 +177,62 @@ def train(task: str, activation: str, normalised: bool, seed: int, steps: int) -
             second[name] = 0.999 * second[name] + 0.001 * g * g
             move = first[name] / (1 - 0.9**t) / (np.sqrt(second[name] / (1 - 0.999**t)) + 1e-8)
             net.p[name] = net.p[name] - rate * move
-    x, y = make(rng, 2048)
-    out, _ = net.forward(x)
-    return net, float((out.argmax(axis=1) == y).mean() if task == "spirals" else np.sqrt(((out - y) ** 2).mean()))
+    out, _ = net.forward(x_test)
+    score = np.sqrt(((out - y_test) ** 2).mean()) if task == "kink" else (out.argmax(axis=1) == y_test).mean()
+    return net, float(score)
+
+
+def conditioning(net: Net, x: Array, layer: int) -> dict[str, tuple[int, int, float]]:
+    """By block of a layer's parameters: (parameters, flat directions, condition number without these).
+
+    The matrix is JᵀJ (Gauss–Newton's for squares) with J the derivatives of the first output at every row of x.  A
+    direction is flat when its singular value of J is below 1e-12 of the largest: zero, as far as float64 tells.
+    """
+    blocks = {"coefficients": [f"a{layer}", f"b{layer}"], "scales and shifts": [f"scale{layer}", f"shift{layer}"]}
+    blocks = {name: list(keys) for name, keys in blocks.items() if keys[0] in net.p}
+    if len(blocks) == 2:
+        blocks["both"] = [key for keys in blocks.values() for key in keys]
+    found = {}
+    for name, keys in blocks.items():
+        sizes = np.linalg.svd(derivatives(net, x, keys), compute_uv=False)
+        kept = sizes[sizes > 1e-12 * sizes[0]]
+        found[name] = len(sizes), len(sizes) - len(kept), float((kept[0] / kept[-1]) ** 2)
+    return found
+
+
+def derivatives(net: Net, x: Array, keys: list[str]) -> Array:
+    """Of the first output at every row of x, by these parameters one after the other: (rows, parameters)."""
+    out, kept = net.forward(x)
+    rows = []
+    for i in range(len(x)):
+        one = np.zeros_like(out)
+        one[i, 0] = 1
+        grads = net.backward(one, kept)
+        rows.append(np.concatenate([grads[key].ravel() for key in keys]))
+    return np.array(rows)
+
+
+def conditioning_lines(seeds: int = 4) -> list[str]:
+    """The spectra of nets trained for the kink; condition numbers are geometric means over the seeds."""
+    out = [f"{'activation':22}{'':12}{'layer':>6}  {'block':20}{'parameters':>10}{'flat':>6}{'condition':>12}"]
+    x, _ = kink(np.random.default_rng(1000), 512)
+    for activation in ("gelu", "rational from gelu"):
+        for normalised in (False, True):
+            nets = [train("kink", activation, normalised, seed, 500)[0] for seed in range(seeds)]
+            for layer in range(nets[0].hidden):
+                rows = [conditioning(net, x, layer) for net in nets]
+                for block, (count, _, _) in rows[0].items():
+                    flat = "–".join(sorted({str(row[block][1]) for row in rows}))
+                    condition = np.exp(np.mean([np.log(row[block][2]) for row in rows]))
+                    state = "normalised" if normalised else ""
+                    out.append(f"{activation:22}{state:12}{layer:>6}  {block:20}{count:>10}{flat:>6}{condition:>12.1e}")
+    return out
 
 
 def table(seeds: int = 4, steps: int = 500, report: Any = None) -> dict[tuple[str, str, bool], list[float]]:
     """Scores of every task, activation and normalisation, one for each seed."""
     found: dict[tuple[str, str, bool], list[float]] = {}
-    for task in ("spirals", "kink"):
+    for task in tasks():
         for activation in ACTIVATIONS:
             for normalised in (False, True):
                 scores = [train(task, activation, normalised, seed, steps)[1] for seed in range(seeds)]
@@ -171,32 +244,36 @@ def table(seeds: int = 4, steps: int = 500, report: Any = None) -> dict[tuple[st
 
 def lines(found: dict[tuple[str, str, bool], list[float]]) -> list[str]:
     """The table as text."""
-    head = f"{'activation':26}{'spirals':>18}{'normalised':>18}{'kink':>18}{'normalised':>18}"
-    out = [head]
+    met = [task for task in TASKS if (task, ACTIVATIONS[0], False) in found]
+    out = [f"{'activation':26}" + "".join(f"{task:>18}{'normalised':>18}" for task in met)]
     for activation in ACTIVATIONS:
-        cells = [found[task, activation, n] for task in ("spirals", "kink") for n in (False, True)]
+        cells = [found[task, activation, n] for task in met for n in (False, True)]
         out.append(f"{activation:26}" + "".join(f"{np.mean(c):>10.4f} ±{np.std(c):<6.4f}" for c in cells))
-    return [*out, "accuracy of spirals, root mean square error of the kink; mean ± deviation over the seeds"]
+    return [*out, "accuracy of classes, root mean square error of the kink; mean ± deviation over the seeds"]
 
 
 def draw(found: dict[tuple[str, str, bool], list[float]], path: str) -> None:
     from matplotlib.figure import Figure
 
-    figure = Figure(figsize=(9, 4))
-    for axes, task in zip(figure.subplots(1, 2), ("spirals", "kink"), strict=True):
+    met = [task for task in TASKS if (task, ACTIVATIONS[0], False) in found]
+    figure = Figure(figsize=(4.5 * len(met), 4))
+    for axes, task in zip(figure.subplots(1, len(met)), met, strict=True):
         for n in (False, True):
             at = np.arange(len(ACTIVATIONS)) + 0.2 * n
             values = [found[task, a, n] for a in ACTIVATIONS]
             means, spreads = [np.mean(v) for v in values], [np.std(v) for v in values]
             axes.errorbar(at, means, spreads, fmt="o", label="normalised" if n else "plain")
         axes.set_xticks(range(len(ACTIVATIONS)), ACTIVATIONS, rotation=30, ha="right")
-        axes.set_title("accuracy, spirals" if task == "spirals" else "error, kink")
+        axes.set_title("error, kink" if task == "kink" else f"accuracy, {task}")
         axes.legend()
     figure.tight_layout()
     figure.savefig(path)
 
 
 if __name__ == "__main__":
+    if "--conditioning" in sys.argv:
+        print("\n".join(conditioning_lines()))
+        sys.exit()
     quick = "--quick" in sys.argv
     scores = table(2 if quick else 4, 300 if quick else 500, lambda line: print(line, file=sys.stderr))
     print("\n".join(lines(scores)))

@@ -33,6 +33,7 @@ from fpsmt.commands.supports import supports_command
 from fpsmt.commands.verify import verify_command
 from fpsmt.errors import EvidenceError, InternalError, Unsupported, UsageError
 
+os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")  # small matrices in several processes: threads of BLAS only wait
 HELP = {"help_option_names": ["--help", "-h"]}
 
 app = typer.Typer(

@@ -39,3 +39,9 @@ def within_ulps(claim: Claim, options: Options, function: str, fmt: Format, read
 def two_coordinates(claim: Claim, options: Options, function: str, fmt: Format, near: int, beside: int) -> Verdict:
     """Every map at every vector."""
     return decide(claim, options, only="maps of two coordinates")
+
+
+@proof("A-beside")
+def together_beside(claim: Claim, options: Options, function: str, fmt: Format, least: int, count: int) -> Verdict:
+    """Every map that may tell them apart, at every second coordinate."""
+    return decide(claim, options, only="maps beside a coordinate")

@@ -12,7 +12,7 @@ from fpsmt.rational.zolotarev import balanced_ell, composed_sign
 
 ENCLOSED = (
     "rational-tanh-error", "rational-tanh-range", "zolotarev-absolute-value", "zolotarev-deviation",
-    "zolotarev-near-zero", "composition-law",
+    "zolotarev-near-zero", "composition-law", "halley-tanh",
 )  # fmt: skip
 
 for _id in ENCLOSED:

@@ -14,6 +14,7 @@ from fpsmt.claims import (
     LineClasses,
     Reading,
     Setting,
+    TogetherBeside,
     VectorClasses,
     cases,
     spec,
@@ -165,3 +166,31 @@ def two_coordinates(function: str, fmt: Format, near: int, beside: int) -> Vecto
         together += [tuple((x, c) for x in few), tuple((c, x) for x in few)]
     setting = Setting(function_named(function), context(fmt), -high, high, Reading.FINITE_ON_DOMAIN)
     return VectorClasses(setting, tuple(together))
+
+
+#: (format, function) → (least, count): on [−2^(p+3), 2^(p+3)]² −ω, 0 and ω stay together beside `count` numbers c ≥ 0,
+#: of which those up to least·ω are the first.
+BESIDE = {
+    (bfloat16, "cos"): (8, 9),
+    (bfloat16, "cosh"): (8, 9),
+    (bfloat16, "sqrt1p_square"): (8, 9),
+}
+
+
+@spec(
+    "A-beside",
+    source="arXiv 2605.28704, Corollary 4 in two dimensions (derived)",
+    cases=[
+        Case({"function": name, "fmt": fmt, "least": least, "count": count}, quick=False)
+        for (fmt, name), (least, count) in BESIDE.items()
+    ],
+)
+def together_beside(function: str, fmt: Format, least: int, count: int) -> TogetherBeside:
+    """No map of two coordinates tells −ω, 0 and ω apart beside exactly these numbers; beside all others maps do.
+
+    In bfloat16 those are 0 to 8ω.  In float16 |w| < 8, and w⊗ω moves no more than ties: beside some large numbers too,
+    whose products are no odd multiples of half a spacing.
+    """
+    high = exactly(fmt, pow2(fmt.fraction_bits + 3))
+    setting = Setting(function_named(function), context(fmt), -high, high, Reading.FINITE_ON_DOMAIN)
+    return TogetherBeside(setting, 1, least, count)

@@ -2,6 +2,7 @@
 
 from fpsmt.claims.absorption import Absorbed, SizeNeeded
 from fpsmt.claims.approximation import BestError, SupNorm
+from fpsmt.claims.beside import TogetherBeside
 from fpsmt.claims.claim import Claim, Replay, claim_from_json
 from fpsmt.claims.comparison import Agree, Relation
 from fpsmt.claims.conditions import Condition, PartFails, Windows, default_windows
@@ -42,7 +43,7 @@ __all__ = [
     "PartFails", "Polytope", "PredictionInvariant", "Property", "Query", "Reading", "Relation", "Replay",
     "Represents", "RepresentsGradientFunctions", "RepresentsGradients", "Run", "SPECS", "Safe", "SameOutput",
     "Separable", "SeparationCount", "SeparationPoints", "Setting", "SizeNeeded", "Spec", "Steering",
-    "SumExtremes", "SumInvariant", "SumOutcomes", "SumWithin", "SupNorm", "Universal", "Values",
+    "SumExtremes", "SumInvariant", "SumOutcomes", "SumWithin", "SupNorm", "TogetherBeside", "Universal", "Values",
     "VectorClasses", "Windows", "cases", "claim_from_json", "default_windows", "gradient_formula", "proof",
     "spec",
 ]  # fmt: skip

@@ -251,13 +251,12 @@ class AllGradientTables(Claim):
         )
 
     def fields(self) -> dict[str, Json]:
-        return {
-            "context": str(self.context), "layers": self.layers, "sums": self.sums, "activation": self.activation
-        }  # fmt: skip
+        other = {} if self.activation == "relu" else {"activation": self.activation}
+        return {"context": str(self.context), "layers": self.layers, "sums": self.sums, **other}
 
     @classmethod
     def from_fields(cls, data: Mapping[str, Json]) -> AllGradientTables:
-        return cls(context(data["context"]), int(data["layers"]), data["sums"], data["activation"])
+        return cls(context(data["context"]), int(data["layers"]), data["sums"], data.get("activation", "relu"))
 
     def replay(self, counterexample: Json) -> Replay:
         """No single execution shows that a table has no network."""

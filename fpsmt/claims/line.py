@@ -23,7 +23,7 @@ from fpsmt.claims.functions import read_value
 from fpsmt.claims.partition import labels
 from fpsmt.claims.places import MAX_BITS
 from fpsmt.errors import Unsupported, UsageError
-from fpsmt.floats import Float, exactly
+from fpsmt.floats import Context, Float, Mode, exactly
 from fpsmt.floats import compiled as kernel
 from fpsmt.floats.machine import jit
 from fpsmt.floats.vector import arithmetic, encode, values
@@ -78,7 +78,7 @@ class LineClasses(Claim):
 
 
 def line_classes(setting: Setting) -> tuple[Interval, ...]:
-    """The classes of two inputs or more, as intervals, in increasing order; `Unsupported` where they may be none."""
+    """The classes of two inputs or more, as intervals, in increasing order."""
     apart, fmt = told_apart(setting), setting.context.format
     x = _inputs(setting)
     edges = np.flatnonzero(np.diff(np.concatenate([[True], apart, [True]]).astype(np.int8)))
@@ -90,19 +90,22 @@ def line_classes(setting: Setting) -> tuple[Interval, ...]:
 
 @lru_cache(maxsize=4)
 def told_apart(setting: Setting) -> NDArray[np.bool_]:
-    """Whether some admissible map tells the i-th input of the domain from the next one, for each i."""
+    """Whether some admissible map tells the i-th input of the domain from the next one, for each i.
+
+    `Unsupported` for activations that are not monotone, other readings, and formats of more than 16 bits.
+    """
     ctx, fmt = setting.context, setting.context.format
     if fmt.bits > MAX_BITS:
         raise Unsupported(f"the values of {fmt} are too many to list: the limit is {MAX_BITS} bits")
     if setting.reading is not Reading.FINITE_ON_DOMAIN or not setting.single:
         raise Unsupported("maps are monotone where they are finite, and activations where there is no choice")
-    line = _line(setting)
+    line = numbers(setting)
     step = np.diff(labels(setting.implementation, ctx)[encode(fmt, line)])
     if (step < 0).any() and (step > 0).any():
         raise Unsupported(f"{setting.name} is not monotone in {ctx}")
     k = kernel.parameters(ctx)
     above, below = np.zeros(len(line), np.int64), np.zeros(len(line), np.int64)
-    _gaps(line, line[1:][step != 0], k, fmt.emin, fmt.fraction_bits, above, below)
+    tell_gaps(line, line[1:][step != 0], k, fmt.emin, fmt.fraction_bits, absorbs(ctx), above, below)
     products = np.sort(arithmetic(ctx).mul(line[:, None], np.array([[float(setting.low), float(setting.high)]])))
     finite = np.isfinite(products).all(axis=1)  # of the weights
     weights, products = line[finite], products[finite]
@@ -114,13 +117,21 @@ def told_apart(setting: Setting) -> NDArray[np.bool_]:
     return apart
 
 
-def _line(setting: Setting) -> NDArray[np.float64]:
+def numbers(setting: Setting) -> NDArray[np.float64]:
+    """All finite numbers of the format."""
     return np.unique(values(setting.context.format, finite=True) + 0.0)
 
 
 def _inputs(setting: Setting) -> NDArray[np.float64]:
-    line = _line(setting)
+    line = numbers(setting)
     return line[(line >= float(setting.low)) & (line <= float(setting.high))]
+
+
+def absorbs(ctx: Context) -> float:
+    """2^(p + 2), p the precision, under rounding to nearest: for |b| > 2^(p + 1)·|u| the sum u⊕b is b, since |u| is
+    less than half the spacing on either side of b.  So u⊕b and v⊕b differ by more than signs only where they are at
+    most 2^(p + 2)·max(|u|, |v|) in size.  Infinity under directed rounding, where every u moves b."""
+    return 2.0 ** (ctx.format.precision + 2) if ctx.mode in (Mode.RNE, Mode.RNA) else np.inf
 
 
 @jit
@@ -155,21 +166,28 @@ def _least(line: Any, u: float, eta: float, k: Any, emin: int, bits: int) -> int
 
 
 @jit
-def _gaps(line: Any, jumps: Any, k: Any, emin: int, bits: int, above: Any, below: Any) -> None:
+def tell_gaps(line: Any, jumps: Any, k: Any, emin: int, bits: int, far: float, above: Any, below: Any) -> None:
     """For each gap the index of the least bias ≥ 0 that tells it, or line.size; of the greatest one ≤ 0, or −1.
 
-    A run of biases goes beyond 0 where u⊕0 < η, and begins at 0 or before where η ≤ u⁺⊕0.
+    A run of biases goes beyond 0 where u⊕0 < η, and begins at 0 or before where η ≤ u⁺⊕0.  No η farther than
+    far·max(|u|, |u⁺|) from 0 is looked at (`absorbs`).
     """
+    above[line.size - 1], below[line.size - 1] = line.size, -1
     zero = line.size // 2
     for i in range(line.size - 1):
         u, v = line[i], line[i + 1]
         above[i], below[i] = line.size, -1
+        limit = far * max(abs(u), abs(v))
         for t in range(np.searchsorted(jumps, kernel.add(u, 0.0, k), side="right"), jumps.size):
+            if jumps[t] > limit:
+                break
             first = max(_least(line, v, jumps[t], k, emin, bits), zero)
             if first < _least(line, u, jumps[t], k, emin, bits):
                 above[i] = first
                 break
         for t in range(np.searchsorted(jumps, kernel.add(v, 0.0, k), side="right") - 1, -1, -1):
+            if jumps[t] < -limit:
+                break
             last = min(_least(line, u, jumps[t], k, emin, bits) - 1, zero)
             if last >= _least(line, v, jumps[t], k, emin, bits):
                 below[i] = last
@@ -177,7 +195,7 @@ def _gaps(line: Any, jumps: Any, k: Any, emin: int, bits: int, above: Any, below
 
 
 @jit
-def _farthest(line: Any, end: float, zero: int, by: int, k: Any) -> int:
+def farthest(line: Any, end: float, zero: int, by: int, k: Any) -> int:
     """The index of the last bias from 0 upwards (by = 1) or downwards (by = −1) with a finite sum with `end`."""
     good, bad = 0, line.size - zero if by > 0 else zero + 1
     while bad - good > 1:
@@ -208,7 +226,7 @@ def _pairs(
         b = zero + kernel.ordinal(kernel.mul(weights[g], x[last], k), emin, bits, line.size)
         if told[max(a, b)] == told[min(a, b)]:
             continue
-        most, least = _farthest(line, ends[g, 1], zero, 1, k), _farthest(line, ends[g, 0], zero, -1, k)
+        most, least = farthest(line, ends[g, 1], zero, 1, k), farthest(line, ends[g, 0], zero, -1, k)
         known, place = -1, 0
         for i in range(first, last):
             if apart[i]:

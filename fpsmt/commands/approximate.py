@@ -24,17 +24,19 @@ from fpsmt.commands.common import (
     short_hash,
     time_limit,
 )
+from fpsmt.commands.options import read_context
 from fpsmt.errors import Unsupported, UsageError
 
 if TYPE_CHECKING:
     from fpsmt.engines import Options
-    from fpsmt.engines.approximation import Best
-    from fpsmt.kernel import Proved
-    from fpsmt.rational import Formula, Interval, SupNormBounds
+    from fpsmt.engines.rational_formats import Held
+    from fpsmt.engines.smallest import Candidate, Question
+    from fpsmt.floats import Context
+    from fpsmt.rational import Interval
 
 METHODS = ("minimax", "network", "aaa")
-LARGE = Fraction(1, 10**9)  #: errors of networks that one enclosure reaches in seconds
-MOST_DEGREE = 40  #: of numerator and denominator, when the type is searched for
+SMALLEST = ("parameters", "degree")
+SHARES = (Fraction(1), Fraction(1, 2), Fraction(1, 8))  #: of an error, for the rational before it is rounded
 
 
 def approximate_command(
@@ -46,6 +48,14 @@ def approximate_command(
     method: Annotated[
         str, typer.Option("--method", metavar="NAME", help="minimax: best of a type; network: a composition; aaa.")
     ] = "minimax",
+    format: Annotated[
+        str | None,
+        typer.Option("--format", metavar="F", help="A program of the rational in this format holds the error, too."),
+    ] = None,
+    smallest: Annotated[
+        str | None,
+        typer.Option("--smallest", metavar="SIZE", help="With --error: every method; least parameters, or degree."),
+    ] = None,
     gap: Annotated[
         str, typer.Option("--gap", metavar="G", help="How near the two bounds of the error are.")
     ] = "1/1000",
@@ -61,7 +71,8 @@ def approximate_command(
 ) -> int:
     """A rational approximation, with proof: its error lies between two bounds over all real numbers of the interval.
 
-    minimax also proves how far any other rational of the type must be.  Exit code 3 when the error asked for is not
+    minimax also proves how far any other rational of the type must be.  --smallest tries best rationals, polynomials,
+    aaa and networks, and takes the smallest that reaches the error.  Exit code 3 when the error asked for is not
     reached, or when nothing is proved in time.
     """
     check_limits(timeout, jobs)
@@ -69,10 +80,10 @@ def approximate_command(
     if law:
         from fpsmt.commands.size_law import size_law
 
-        if error is not None or type is not None or relative:
-            raise UsageError("--law has errors of its own: leave --error, --type and --relative out")
+        if error is not None or type is not None or relative or smallest is not None:
+            raise UsageError("--law has errors of its own: leave --error, --type, --relative and --smallest out")
         return size_law(function, max(map(abs, _interval(interval))), timeout, plot, saver)
-    return _Run(function, interval, error, type, relative, method, gap, saver, timeout, plot).run()
+    return _Run(function, interval, error, type, relative, method, smallest, format, gap, saver, timeout, plot).run()
 
 
 class _Run:
@@ -84,6 +95,8 @@ class _Run:
         type: str | None,
         relative: bool,
         method: str,
+        smallest: str | None,
+        format: str | None,
         gap: str,
         saver: Saver,
         timeout: float,
@@ -99,10 +112,17 @@ class _Run:
             raise UsageError(f"--method {method!r}: write one of {', '.join(METHODS)}")
         if method == "network" and (error is None or relative):
             raise UsageError("--method network needs --error E, an absolute error")
+        if smallest is not None and (smallest not in SMALLEST or error is None or method != "minimax"):
+            raise UsageError("--smallest parameters, or --smallest degree, needs --error E, and tries every method")
+        if format is not None and (method == "network" or relative or smallest is not None):
+            raise UsageError("--format F is for the rationals of minimax and aaa, and absolute errors")
+        self.context = None if format is None else read_context("--format", format)
         self.error = None if error is None else _positive("--error", error)
         self.type = None if type is None else _type(type)
         self.gap = _positive("--gap", gap)
         self.relative, self.method, self.saver, self.timeout, self.plot = relative, method, saver, timeout, plot
+        self.smallest, self.others = smallest, dict[str, Any]()
+        self.held: Held | None = None
         self.start = time.monotonic()
 
     def run(self) -> int:
@@ -112,97 +132,95 @@ class _Run:
         try:
             with time_limit(self.timeout), Progress(f"approximating {self.name}") as progress:
                 options = Options(timeout=self.timeout, progress=progress.update)
-                if self.method == "network":
-                    return self._network(options)
-                if self.method == "aaa":
-                    return self._aaa(options)
-                return self._minimax(options)
+                if self.smallest is not None:
+                    return self._smallest(options)
+                if self.context is not None:
+                    return self._in_format(self.context, options)
+                return self._report(self._of_a_type(options) if self.type is not None else self._one(options))
         except TimeLimit:
             return self._unknown(f"the time limit of {self.timeout:g} s was passed", "raise --timeout")
         except Unsupported as reason:
             return self._unknown(str(reason), "change the interval, the type or the method")
 
-    def _minimax(self, options: Options) -> int:
-        from fpsmt.engines.approximation import certified_minimax
-
-        types = [self.type] if self.type is not None else [(n, n) for n in range(1, MOST_DEGREE + 1)]
-        reasons: list[str] = []
-        for wanted in types:
-            options.report(f"{self.name}: type {wanted[0]},{wanted[1]}")
-            try:
-                best = certified_minimax(self.target, self.interval, wanted, self.relative, self.gap, options)
-            except Unsupported as reason:
-                if self.type is not None:
-                    raise
-                reasons.append(str(reason))
-                continue
-            if self.error is None or (best.bounds.high is not None and best.bounds.high <= self.error):
-                return self._report(best.upper, best.bounds, best)
-        raise Unsupported(f"no type up to ({MOST_DEGREE}, {MOST_DEGREE}) has this error" + "".join(
-            f"; {reason}" for reason in reasons[-1:]
-        ))  # fmt: skip
-
-    def _aaa(self, options: Options) -> int:
-        """Rationals through values of the function, certified afterwards."""
-        from fpsmt.engines.approximation import certified_sup_norm
-        from fpsmt.rational import Problem, rational, sup_norm
+    def _of_a_type(self, options: Options) -> Candidate:
+        from fpsmt.engines.approximation import certified_minimax, certified_sup_norm
+        from fpsmt.engines.smallest import Candidate
+        from fpsmt.rational import Problem, rational
         from fpsmt.rational.aaa import aaa
 
-        degrees = [max(self.type)] if self.type is not None else range(1, MOST_DEGREE + 1)
-        reasons: list[str] = []
-        for n in degrees:
-            options.report(f"{self.name}: AAA of type {n},{n}")
-            found = rational(aaa(self.target, self.interval, n))
-            problem = Problem(self.target, found, (self.interval,), self.relative)
-            try:
-                if self.error is not None:
-                    quick = sup_norm(problem, goal=self.error, seconds=self.timeout / 10)
-                    if quick.high is None or quick.high > self.error:
-                        continue
-                bounds, proof = certified_sup_norm(problem, self.gap, options)
-            except Unsupported as reason:
-                reasons.append(f"type {n},{n}: {reason}")
-                continue
-            if self.error is None or (bounds.high is not None and bounds.high <= self.error):
-                return self._report(proof, bounds, None)
-        raise Unsupported("; ".join(reasons[-1:]) or f"no type up to ({MOST_DEGREE}, {MOST_DEGREE}) has this error")
+        assert self.type is not None
+        options.report(f"{self.name}: type {self.type[0]},{self.type[1]}")
+        if self.method == "minimax":
+            best = certified_minimax(self.target, self.interval, self.type, self.relative, self.gap, options)
+            return Candidate(best.bounds, best.upper, best)
+        found = rational(aaa(self.target, self.interval, max(self.type)))
+        problem = Problem(self.target, found, (self.interval,), self.relative)
+        return Candidate(*certified_sup_norm(problem, self.gap, options))
 
-    def _network(self, options: Options) -> int:
-        """The error is enclosed between two bounds where one enclosure is enough, and proved part by part elsewhere."""
-        from fpsmt.claims import SupNorm
-        from fpsmt.engines.approximation import certified_sup_norm
-        from fpsmt.engines.rational_networks import certified_network
-        from fpsmt.rational import Problem, SupNormBounds
-        from fpsmt.rational.activations import network
-        from fpsmt.rational.supnorm import error_at, lower_fraction
+    def _question(self) -> Question:
+        from fpsmt.engines.smallest import Question
 
         assert self.error is not None
-        size, name = max(map(abs, self.interval)), self.target.calls[0]
-        formula = network(name, size, self.error)
-        if self.error >= LARGE:
-            bounds, proof = certified_sup_norm(Problem(self.target, formula, (self.interval,)), self.gap, options)
-        else:
-            proof = certified_network(name, size, self.error, options)
-            assert isinstance(proof.claim, SupNorm)
-            problem = proof.claim.problem
-            places = [size * k / 4 for k in range(-4, 5)]
-            low, at = max((lower_fraction(error_at(problem, x, 20)), x) for x in places)
-            bounds = SupNormBounds(problem, max(low, Fraction(0)), self.error, at, (), 0, 0, 0)
-        if bounds.high is None or bounds.high > self.error:
-            raise Unsupported(f"the network has an error of up to {_text(bounds.high)}, more than asked for")
-        return self._report(proof, bounds, None)
+        return Question(self.target, self.interval, self.error, self.relative, self.gap)
+
+    def _one(self, options: Options) -> Candidate:
+        """The error is asked for, of one method."""
+        from fpsmt.engines.smallest import by_aaa, by_minimax, by_network
+
+        methods = {"minimax": by_minimax, "aaa": by_aaa, "network": by_network}
+        return methods[self.method](self._question(), options)
+
+    def _in_format(self, ctx: Context, options: Options) -> int:
+        """With --error: rationals of smaller and smaller errors, until a program of one holds it."""
+        from fpsmt.engines.rational_formats import in_format
+
+        if self.type is not None:
+            found = self._of_a_type(options)
+            self.held = in_format(found.rational, self.name, ctx, self.interval, None, options)
+            return self._report(found)
+        assert self.error is not None
+        asked, reason = self.error, ""
+        for share in SHARES:
+            self.error = asked * share
+            found = self._one(options)
+            self.error = asked
+            try:
+                self.held = in_format(found.rational, self.name, ctx, self.interval, asked, options)
+            except Unsupported as why:
+                reason = str(why)
+                continue
+            return self._report(found)
+        raise Unsupported(reason)
+
+    def _smallest(self, options: Options) -> int:
+        """The error is asked for, of every method."""
+        from fpsmt.engines.smallest import SIZES, Candidate, candidates
+
+        found: dict[str, Candidate] = {}
+        for name, candidate in candidates(self._question(), options):
+            if isinstance(candidate, Candidate):
+                found[name] = candidate
+                sizes = {"parameters": candidate.parameters, "degree": str(candidate.degree)}
+                self.others[name] = {**sizes, "error_high": _up(candidate.bounds.high).hex()}
+            else:
+                self.others[name] = {"reason": candidate}
+        if not found:
+            raise Unsupported("; ".join(f"{name}: {other['reason']}" for name, other in self.others.items()))
+        assert self.smallest is not None
+        return self._report(min(found.values(), key=SIZES[self.smallest]))
 
     # -- output -----------------------------------------------------------------------------------------------
 
     @property
     def key(self) -> str:
         asked = [self.name, self.interval, self.error, self.type, self.relative, self.method, self.gap]
+        asked += [self.smallest, None if self.context is None else str(self.context)]
         return short_hash(str(asked))
 
-    def _report(self, proof: Proved, bounds: SupNormBounds, best: Best | None) -> int:
+    def _report(self, found: Candidate) -> int:
         from fpsmt.kernel import verdict_to_json
 
-        formula = bounds.problem.approximation
+        bounds, best, formula = found.bounds, found.best, found.formula
         result: dict[str, Any] = {
             "error_low": _down(bounds.low).hex(),
             "error_high": _up(bounds.high).hex(),
@@ -217,10 +235,16 @@ class _Run:
         if best is not None:
             result["type"] = list(best.rational.type)
             result["best"] = verdict_to_json(best.lower)
-        data = {"command": "approximate", **verdict_to_json(proof), "result": result}
+        if found.fewer is not None:
+            result["fewer"] = verdict_to_json(found.fewer)
+        if self.others:
+            result["alternatives"] = self.others
+        if self.held is not None:
+            result["program"] = verdict_to_json(self.held.proof)
+        data = {"command": "approximate", **verdict_to_json(found.proof), "result": result}
         data["seconds"] = round(time.monotonic() - self.start, 4)
         self.saver.report(data)
-        self.saver.printer(*self._lines(proof, bounds, best, formula))
+        self.saver.printer(*self._lines(found))
         self.saver.save(self.key, data)
         if self.plot is not None:
             from fpsmt.commands.error_curve import draw_error
@@ -228,9 +252,10 @@ class _Run:
             draw_error(self.name, bounds, Path(self.plot))
         return PROVED
 
-    def _lines(self, proof: Proved, bounds: SupNormBounds, best: Best | None, formula: Formula) -> list[str]:
+    def _lines(self, found: Candidate) -> list[str]:
         from fpsmt.claims import BestError
 
+        bounds, best, formula, proof = found.bounds, found.best, found.formula, found.proof
         shape = f"type {best.rational.type[0]},{best.rational.type[1]}" if best is not None else (
             f"parameters {formula.parameters} steps {len(formula.steps)} depth {formula.depth}"
         )  # fmt: skip
@@ -242,10 +267,36 @@ class _Run:
         ]
         if best is not None:
             assert isinstance(best.lower.claim, BestError)
+            if found.fewer is not None:
+                assert isinstance(found.fewer.claim, BestError)
+                lines.append(f"proved: no rational of degree {max(found.fewer.claim.type)} reaches the error asked for")
             lines.append(f"proved: no rational of this type has an error below {_text(best.lower.claim.bound)}")
             for name, numbers in (("numerator", best.rational.numerator), ("denominator", best.rational.denominator)):
                 lines += [f"{name}, low to high"] + [f"  {float(c)!r}" for c in numbers]
             lines.append("the coefficients are exact in the result; above they are rounded")
+        return lines[:1] + self._table() + self._program() + lines[1:]
+
+    def _program(self) -> list[str]:
+        """What holds in the format."""
+        if self.held is None:
+            return []
+        held, claim = self.held, self.held.claim
+        return [
+            f"proved in {claim.context}: {held.schedule}, fma {held.fma}, is within {_text(held.error)} of {self.name}",
+            f"  at every float of [{claim.low}, {claim.high}], by {held.proof.how}",
+            f"  {claim.implementation.contract.text}",
+        ]
+
+    def _table(self) -> list[str]:
+        """What each method found."""
+        lines = []
+        for name, other in self.others.items():
+            if "reason" in other:
+                lines.append(f"  {name:12}{other['reason']}")
+            else:
+                degree = other["degree"] if len(other["degree"]) < 7 else f"about 10^{len(other['degree']) - 1}"
+                high = float.fromhex(other["error_high"])
+                lines.append(f"  {name:12}parameters {other['parameters']:<6} degree {degree:<12} error {high:.4g}")
         return lines
 
     def _unknown(self, reason: str, next_step: str) -> int:

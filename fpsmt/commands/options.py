@@ -47,7 +47,9 @@ class Source:
 
     @property
     def implementations(self) -> dict[str, Implementation]:
-        """What --activation says, by operator; the function of each is replaced by the operator's own."""
+        """What --activation says, by operator: a contract, of the function ``identity``, which the operator's own
+        replaces; or a rational, which takes the place of the operator's function."""
+        import fpsmt.rational  # noqa: F401  (functions rational(…) by name)
         from fpsmt.functions import implementation_named
 
         found = {}
@@ -55,7 +57,7 @@ class Source:
             name, equals, contract = text.partition("=")
             if not equals or not name:
                 raise UsageError(f"--activation {text}: write OPERATOR=CONTRACT, such as Sigmoid=ulps=4")
-            found[name] = implementation_named("identity:" + contract)
+            found[name] = implementation_named(contract if contract.startswith("rational") else "identity:" + contract)
         return found
 
 

@@ -88,8 +88,6 @@ def deep_bumps(shape: Shape, points: Carriers, needed: NDArray[np.bool_]) -> Det
 
 def _found(shape: Shape, columns: list[Carriers], maps: int) -> tuple[list[Slopes], Bump]:
     zeros = zeros_of(shape)
-    if np.isinf([shape.outputs[0], shape.outputs[-1]]).all():
-        raise Unsupported(f"{shape.implementation.text} is unbounded on both sides")
     if not zeros:
         raise Unsupported(f"{shape.implementation.text} is never 0, which a detector must be")
     aims = useful_results(shape)

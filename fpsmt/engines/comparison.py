@@ -15,7 +15,7 @@ from fpsmt import kernel
 from fpsmt.claims.comparison import Agree
 from fpsmt.claims.properties import safe_counterexample
 from fpsmt.engines.engine import Options, engine
-from fpsmt.engines.split_trees import OPEN, Block
+from fpsmt.engines.split_trees import OPEN
 from fpsmt.engines.splitting import Splitting, Step
 from fpsmt.engines.unsafe_executions import Found, pushed
 from fpsmt.errors import EvidenceError, Unsupported, UsageError
@@ -23,7 +23,7 @@ from fpsmt.floats import Context, Mode, Overflow, Subnormals
 from fpsmt.floats.vector import from_ordinals, ordinals, round_array, to_floats
 from fpsmt.kernel import Unknown, Verdict
 from fpsmt.kernel.rules.agreement import Judge, ends
-from fpsmt.kernel.rules.safety import Rows
+from fpsmt.kernel.rules.safety import Boxes, Rows
 from fpsmt.networks.batch import run_batch
 from fpsmt.networks.relaxation import Array
 
@@ -79,13 +79,14 @@ class Examined:
             self.wide = box[1] > box[0]
             self.width = np.where(self.wide, box[1] - box[0], 1.0)
 
-    def shares(self, block: Block) -> Array:
+    def shares(self, block: Boxes) -> Array:
         return np.asarray(np.where(self.wide, (block.high - block.low) / self.width, 1.0).prod(axis=1))
 
-    def bounds(self, block: Block) -> None:
+    def known(self, block: Boxes) -> Boxes:
         """Boxes are bounded anew."""
+        return block
 
-    def step(self, block: Block) -> Step[Found]:
+    def step(self, block: Boxes) -> Step[Found]:
         """Examines boxes: nothing else changes."""
         fmt = self.claim.network.input.format
         small = (ordinals(fmt, block.high) - ordinals(fmt, block.low) < FEW).all(axis=1) | (block.node == 0)

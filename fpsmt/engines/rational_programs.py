@@ -62,7 +62,7 @@ def compare(
     ctx = context(ctx) if isinstance(ctx, str) else ctx
     chosen = schedules or [s for s in NAMES if s != "reciprocal" or (r.version != "B" and r.b)]
     function = rational_function(r)
-    ends = _ends(ctx, low, high)
+    ends = ends_in(ctx, low, high)
     found = []
     for schedule in chosen:
         for fma in FMA:
@@ -88,11 +88,11 @@ def program_within(
     'proved'
     """
     ctx = context(ctx) if isinstance(ctx, str) else ctx
-    first, last = _ends(ctx, low, high)
+    first, last = ends_in(ctx, low, high)
     return MeetsContract(implementation(r, schedule, fma), ctx, WithinError(error), ctx.format, first, last)
 
 
-def _ends(ctx: Context, low: Fraction, high: Fraction) -> tuple[Float, Float]:
+def ends_in(ctx: Context, low: Fraction, high: Fraction) -> tuple[Float, Float]:
     return round_real(ctx.with_mode(Mode.RTP), low), round_real(ctx.with_mode(Mode.RTN), high)
 
 

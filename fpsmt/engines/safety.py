@@ -1,9 +1,8 @@
 """Decides safety of outputs on boxes of inputs: descent to a violation, then branch and bound over splits of inputs.
 
 Bounds are those that the kernel's rule computes again (`fpsmt.kernel.rules.safety`).  A box that they leave open is
-halved on the side that the loss of the relaxation depends on most.  Everything here
-may guess: a proof counts when the rule has verified the tree of splits, a violation when the reference interpreter has
-run it.
+halved on the side that the loss of the relaxation depends on most.  Everything here may guess: a proof counts when the
+rule has verified the tree of splits, a violation when the reference interpreter has run it.
 """
 
 from __future__ import annotations
@@ -19,7 +18,7 @@ from fpsmt import kernel
 from fpsmt.claims.properties import Safe, safe_counterexample
 from fpsmt.engines.engine import Options, engine
 from fpsmt.engines.root_bounds import left_at_root
-from fpsmt.engines.split_trees import OPEN, Block
+from fpsmt.engines.split_trees import OPEN
 from fpsmt.engines.splitting import Splitting, Step
 from fpsmt.engines.unsafe_executions import Found, Hunt
 from fpsmt.errors import EvidenceError, UsageError
@@ -27,16 +26,18 @@ from fpsmt.floats.vector import ordinals
 from fpsmt.kernel import Unknown, Verdict
 from fpsmt.kernel.rules.safety import (
     LEAF,
+    Boxes,
     Tried,
     ends_of,
     excluded,
     excluded_by_values,
     rows_of,
 )
-from fpsmt.networks.relaxation import Array, Bounds, Relaxation, State
+from fpsmt.networks.relaxation import Array, Relaxation, State
 
 MOST_SIGNS = 24  #: of units told on one way down
-FEW_INPUTS = 16  #: with so few or fewer inputs they alone are split
+FEW_INPUTS = 16  #: with so few or fewer inputs these are split until few units are open
+FEW_UNITS = 12
 PREFER = 1.0  #: how many times the worth of an input the loss of a unit must be, to tell its sign
 SPARE = 1e-12  #: by which a bound should pass its limit, so that it passes again in another order of summation
 FIRST = 1 / 8  #: share of the time in which a violation is looked for before boxes are split
@@ -77,11 +78,8 @@ def splits(claim: Safe, options: Options) -> Verdict:
 
 def splitting(claim: Safe, relaxation: Relaxation, hunt: Hunt, options: Options) -> Splitting[Found]:
     """The search for trees of splits."""
-    units = int(relaxation.first[-1])
-    queries = len(claim.safety.queries)
-    return Splitting(
-        queries, claim.network.input, units, lambda number: Search(claim, number, relaxation, hunt), options
-    )
+    queries, node = len(claim.safety.queries), claim.network.input
+    return Splitting(queries, node, relaxation.units, lambda number: Search(claim, number, relaxation, hunt), options)
 
 
 class Search:
@@ -92,32 +90,29 @@ class Search:
         self.relaxation, self.hunt = relaxation, hunt
         self.rows = [rows_of(p, claim.network.sizes[claim.network.output.name]) for p in self.query.unsafe]
         self.inputs, self.prefer = claim.network.input.size, PREFER
-        self.few_units = 0 if self.inputs <= FEW_INPUTS else LEAF
+        self.few_units = FEW_UNITS if self.inputs <= FEW_INPUTS else LEAF
         self.trivial = not self.rows
         self.box = box = ends_of(claim, self.query)
         if box is not None:
             self.wide = box[1] > box[0]
             self.width = np.where(self.wide, box[1] - box[0], 1.0)
 
-    def shares(self, block: Block) -> Array:
+    def shares(self, block: Boxes) -> Array:
         """Of the volume of the query's box."""
         shares = np.where(self.wide, (block.high - block.low) / self.width, 1.0).prod(axis=1)
         return np.asarray(shares * 0.5 ** (block.signs >= 0).sum(axis=1))
 
-    def state(self, block: Block) -> State:
-        return self.relaxation.state(block.low, block.high, self.relaxation.signed(block.known, block.signs))
+    def known(self, block: Boxes) -> Boxes:
+        """The same boxes, with their own bounds."""
+        return replace(block, known=block.state(self.relaxation).bounds)
 
-    def bounds(self, block: Block) -> Bounds:
-        return self.state(block).bounds
-
-    def step(self, block: Block) -> Step[Found]:
+    def step(self, block: Boxes) -> Step[Found]:
         """Examines boxes: nothing else changes."""
-        state = self.state(block)
+        state = block.state(self.relaxation)
         tried = [excluded(self.relaxation, state, r, block.signs) for r in self.rows]
         good = np.logical_and.reduce([t.reached > SPARE for t in tried])
         left = np.flatnonzero(~good)
         unsafe = self.hunt.middles(state, left, self.query)
-        single = (block.low == block.high).all(axis=1)
         near = left[self._small(block)[left]]  # worth the tighter bounds of every sum
         if block.node[0] == 0 and len(left):
             good[0] = not left_at_root(self.claim, self.number)
@@ -125,25 +120,28 @@ class Search:
             good[near] = excluded_by_values(self.claim, self.query, block.low[near], block.high[near])
         left = np.flatnonzero(~good)
         made = Step(np.flatnonzero(good), float(self.shares(block)[good].sum()), left, unsafe=unsafe)
-        if unsafe is None and single[left].any():
-            at = left[single[left]][0]
-            made.unsafe = self.hunt.point(block.low[at], self.query)
-            made.reason = f"the input {block.low[at].tolist()[:8]} could not be decided"
-        if not len(left) or made.unsafe is not None or made.reason:
-            return made
-        score, losses = (found[left] for found in self._scores(state, tried))
-        score = np.where(block.high[left] > block.low[left], score, -1.0)
-        score[:, OPEN:] = -1.0  # sides that a tree cannot name
-        side = score.argmax(axis=1)
-        if losses.shape[1] and block.signs.shape[1] < MOST_SIGNS and self.inputs + losses.shape[1] <= OPEN:
-            unit = losses.argmax(axis=1)
-            at = np.arange(len(left))
-            worth = (losses[at, unit] > self.prefer * score[at, side]) & ((losses > 0).sum(axis=1) <= self.few_units)
-            side = np.where(worth, self.inputs + unit, side)
-        made.side, made.known = side.astype(np.int64), [(a[left], b[left]) for a, b in state.bounds]
+        single = left[(block.low[left] == block.high[left]).all(axis=1)]
+        if unsafe is None and len(single):
+            made.unsafe = self.hunt.point(block.low[single[0]], self.query)
+            made.reason = f"the input {block.low[single[0]].tolist()[:8]} could not be decided"
+        if len(left) and made.unsafe is None and not made.reason:
+            score, losses = (found[left] for found in self._scores(state, tried))
+            made.side = self._sides(block.take(left), score, losses)
+            made.known = state.bounds[0][left], state.bounds[1][left]
         return made
 
-    def _small(self, block: Block) -> NDArray[np.bool_]:
+    def _sides(self, block: Boxes, score: Array, losses: Array) -> NDArray[np.int64]:
+        """On which to split each box."""
+        score = np.where(block.high > block.low, score, -1.0)
+        score[:, OPEN:] = -1.0  # sides that a tree cannot name
+        side, at = score.argmax(axis=1), np.arange(len(score))
+        if block.signs.shape[1] < MOST_SIGNS and self.inputs + losses.shape[1] <= OPEN:
+            unit = losses.argmax(axis=1)
+            worth = (losses[at, unit] > self.prefer * score[at, side]) & ((losses > 0).sum(axis=1) <= self.few_units)
+            side = np.where(worth, self.inputs + unit, side)
+        return side.astype(np.int64)
+
+    def _small(self, block: Boxes) -> NDArray[np.bool_]:
         """Boxes of at most `FEW` values on each side."""
         fmt = self.claim.network.input.format
         return np.asarray((ordinals(fmt, block.high) - ordinals(fmt, block.low) < FEW).all(axis=1))
@@ -151,32 +149,36 @@ class Search:
     def _scores(self, state: State, tried: list[Tried]) -> tuple[Array, Array]:
         """How much each input, and each unit, is worth splitting: the loss of each relu's line where it is used; for
         inputs shared as the unit's value depends on them, and a little of the slope of the bound itself."""
-        radius = state.radius
-        out, losses = np.zeros_like(state.low), np.zeros((len(state.low), int(self.relaxation.first[-1])))
-        relus = [k for k, step in enumerate(self.relaxation.steps) if step.relu]
-        weights = []
-        slope = None
-        for k, step in enumerate(self.relaxation.steps):
-            if step.weights is not None:
-                slope = step.weights[None] if slope is None else np.matmul(step.weights, slope)
-            elif slope is None:
-                slope = np.eye(step.size)[None]
-            if step.relu:
-                share = np.abs(slope) * radius[:, None, :]
-                total = share.sum(axis=2, keepdims=True)
-                weights.append(share / np.where(total > 0, total, 1.0))
-                slope = state.lines[k][1][:, :, None] * slope
+        radius, (low, high) = state.radius, state.bounds
+        out, losses = np.zeros_like(state.low), np.zeros_like(low)
+        known = np.isfinite(low) & np.isfinite(high)
+        middle = (np.where(known, low, 0.0) + np.where(known, high, 0.0)) / 2
+        apart = (state.upper - state.lower) * middle + state.top - state.bottom
+        open_units = (low < 0) & (high > 0) & known
         for one in tried:
-            open_ = ~one.excluded
-            for at, k in enumerate(relus):
-                low, high = state.bounds[k]
-                rows = np.einsum("br,brn->bn", one.shares, one.below.through[at])
-                loss = np.where(rows < 0, -rows * state.lines[k][2], rows * np.minimum(high, -low))
-                loss = np.where(((low < 0) & (high > 0)) & open_[:, None], loss, 0.0)
-                out += np.einsum("bn,bni->bi", loss, weights[at])
-                losses[:, self.relaxation.first[k] : self.relaxation.first[k + 1]] += loss
-            direct = np.abs(np.einsum("br,brn->bn", one.shares, one.below.slopes)) * radius
+            open_, shares = ~one.excluded, one.shares
+            rows = np.einsum("br,bru->bu", shares, one.below.through)
+            most = np.where(rows < 0, state.top, np.minimum(high, -low))
+            most = np.where(self.relaxation.relus & open_units, most, apart)
+            losses += np.where(open_[:, None] & known, np.abs(rows) * most, 0.0)
+            direct = np.abs(np.einsum("br,brn->bn", shares, one.below.slopes)) * radius
             out += np.where(open_[:, None], STEEPNESS * direct, 0.0)
+        if self.inputs <= FEW_INPUTS:  # of many, those are split along which the bound itself is steep, or units
+            out += self._shared(state, losses, radius)
         unknown = ~np.isfinite(out).all(axis=1, keepdims=True)
         worth = np.where(unknown, radius / self.width, out) + 1e-9 * radius / self.width
-        return worth, np.where(unknown, 0.0, losses)
+        return worth, np.where(open_units & ~unknown, losses, 0.0)
+
+    def _shared(self, state: State, losses: Array, radius: Array) -> Array:
+        """The losses of units shared among the inputs as the units' values depend on them."""
+        out, slope = np.zeros_like(radius), np.eye(self.inputs)[None]
+        for k, step in enumerate(self.relaxation.steps):
+            of = self.relaxation.of(k)
+            if step.weights is not None:
+                slope = np.matmul(step.weights, slope)
+            if step.curve is not None:
+                share = np.abs(slope) * radius[:, None, :]
+                total = share.sum(axis=2, keepdims=True)
+                out += np.einsum("bn,bni->bi", losses[:, of], share / np.where(total > 0, total, 1.0))
+                slope = state.upper[:, of, None] * slope
+        return out

@@ -17,9 +17,9 @@ from numpy.typing import NDArray
 from fpsmt.claims.claim import Json
 from fpsmt.engines.engine import Options
 from fpsmt.engines.pool import Died, Pool
-from fpsmt.engines.split_trees import BATCH, Block, GrowingTree, take_last
+from fpsmt.engines.split_trees import BATCH, GrowingTree
 from fpsmt.errors import EvidenceError, UsageError
-from fpsmt.kernel.rules.safety import read_tree
+from fpsmt.kernel.rules.safety import Boxes, halved, next_of, read_tree
 from fpsmt.networks.nodes import Input
 from fpsmt.networks.relaxation import Array, Bounds
 
@@ -61,13 +61,13 @@ class Examiner(Protocol[Unsafe]):
     box: tuple[Array, Array] | None  #: the ends of the query's box, None when it holds no input
     trivial: bool  #: whether nothing is to be proved
 
-    def shares(self, block: Block) -> Array:
+    def shares(self, block: Boxes) -> Array:
         """Of the volume of the query's box."""
 
-    def bounds(self, block: Block) -> Bounds | None:
-        """What is known of boxes that are split."""
+    def known(self, block: Boxes) -> Boxes:
+        """The same boxes, with the bounds that are known of their parts."""
 
-    def step(self, block: Block) -> Step[Unsafe]:
+    def step(self, block: Boxes) -> Step[Unsafe]:
         """What becomes of boxes."""
 
 
@@ -85,7 +85,7 @@ class Splitting(Generic[Unsafe]):
         self.trees: list[str] = []  #: of the queries that are proved
         self.tree: GrowingTree | None = None  #: of the one that is being proved
         self.searches: dict[int, Examiner[Unsafe]] = {}
-        self.pool: Pool[tuple[int, Block], Step[Unsafe]] = Pool(self._examined, options.jobs)
+        self.pool: Pool[tuple[int, Boxes], Step[Unsafe]] = Pool(self._examined, options.jobs)
         self.kept, self.pause = time.monotonic(), PAUSE
 
     def run(self, deadline: float) -> list[str] | str | tuple[Unsafe]:
@@ -132,7 +132,7 @@ class Splitting(Generic[Unsafe]):
                 tree.prove(block.node[step.proved])
                 if step.side is not None:
                     left = replace(block.take(step.left), known=step.known)
-                    stack.append(left.halves(self.node, step.side, tree.split(left.node, step.side)))
+                    stack.append(halved(self.node, left, step.side, tree.split(left.node, step.side)))
             if tree.full:
                 why = why or "there are too many boxes"
             if time.monotonic() > deadline:
@@ -157,7 +157,7 @@ class Splitting(Generic[Unsafe]):
         share = f"{self.done.volume:.4%} of the volume of query {done + 1} of {queries} is proved"
         return f"{share}, by {self.done.leaves} of {self.done.boxes} boxes"
 
-    def _start(self, search: Examiner[Unsafe]) -> list[Block]:
+    def _start(self, search: Examiner[Unsafe]) -> list[Boxes]:
         """The boxes that wait at first."""
         root = search.box
         if root is None or search.trivial:
@@ -167,20 +167,20 @@ class Splitting(Generic[Unsafe]):
             self.tree = GrowingTree()
         if root is None:
             return []
-        return self.tree.open_boxes(self.node, self.units, *root, search.bounds)
+        return self.tree.open_boxes(self.node, self.units, *root, search.known)
 
-    def _made(self, number: int, stack: list[Block]) -> list[tuple[Block, Step[Unsafe] | Died]]:
+    def _made(self, number: int, stack: list[Boxes]) -> list[tuple[Boxes, Step[Unsafe] | Died]]:
         """Gives boxes to workers that are free, and what has come back; a few boxes are examined here."""
         waiting = sum(len(block.node) for block in stack)
         if not self.pool.busy and (self.options.jobs < 2 or waiting <= ALONE):
-            block = take_last(stack, BATCH)
+            block = next_of(stack, BATCH)
             return [(block, self._examined((number, block)))]
         size = min(BATCH, max(ALONE // 2, -(-waiting // self.options.jobs)))
         while stack and self.pool.free:
-            self.pool.send((number, take_last(stack, size)))
+            self.pool.send((number, next_of(stack, size)))
         return [(block, step) for (_, block), step in self.pool.receive(0.5)]
 
-    def _examined(self, task: tuple[int, Block]) -> Step[Unsafe]:
+    def _examined(self, task: tuple[int, Boxes]) -> Step[Unsafe]:
         return self._search(task[0]).step(task[1])
 
     def _search(self, number: int) -> Examiner[Unsafe]:

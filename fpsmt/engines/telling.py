@@ -11,6 +11,7 @@ from collections.abc import Iterator
 from fractions import Fraction
 
 from fpsmt import kernel
+from fpsmt.claims.beside import TogetherBeside
 from fpsmt.claims.distinguishability import Inseparable, Joined, Map, Reading, Separable, Setting
 from fpsmt.claims.places import MAX_BITS, place_of
 from fpsmt.claims.plane import Plane, VectorClasses
@@ -136,6 +137,12 @@ def one_coordinate(claim: DistinguishableVectors, options: Options) -> Verdict:
 def two_coordinates(claim: VectorClasses, options: Options) -> Verdict:
     """Every map, in formats of at most 8 bits."""
     return kernel.apply("maps of two coordinates exhausted", claim)
+
+
+@engine("maps beside a coordinate", TogetherBeside)
+def beside_coordinate(claim: TogetherBeside, options: Options) -> Verdict:
+    """Every map that may tell the smallest inputs apart beside a second coordinate."""
+    return kernel.apply("maps beside a coordinate exhausted", claim)
 
 
 def vector_classes(setting: Setting) -> VectorClasses:

@@ -106,17 +106,17 @@ class Hunt:
 
     def _excess(self, x: Array, rows: Rows) -> tuple[Array, Array]:
         """The largest weights·y − limit over the rows, in float64 without rounding errors, and its gradient."""
-        values, h = [], x
+        slopes, h = [], x
         for step in self.relaxation.steps:
-            z = (h if step.weights is None else h @ step.weights.T) + step.b
-            values.append(z)
-            h = np.maximum(z, 0.0) if step.relu else z
+            h = (h if step.weights is None else h @ step.weights.T) + step.b
+            h, made = (h, None) if step.curve is None else step.curve.near(h)
+            slopes.append(made)
         above = h @ rows.weights.T - rows.limits
         worst = above.argmax(axis=1)
         slope = rows.weights[worst]
-        for step, z in zip(reversed(self.relaxation.steps), reversed(values), strict=True):
-            if step.relu:
-                slope = slope * (z > 0)
+        for step, made in zip(reversed(self.relaxation.steps), reversed(slopes), strict=True):
+            if made is not None:
+                slope = slope * made
             if step.weights is not None:
                 slope = slope @ step.weights
         return above[np.arange(len(x)), worst], slope

@@ -59,6 +59,20 @@ class Contract(ABC):
         """`allowed` on a flat array of carriers of `fmt`; None when the contract has no way of its own."""
         return None
 
+    def offsets(
+        self, function: Function, ctx: Context, low: Float, high: Float, slope: Fraction = Fraction(0)
+    ) -> tuple[Fraction, Fraction] | None:
+        """a ≤ b with a ≤ I(x) − slope·x ≤ b for every allowed result at the floats x of [low, high], all of which are
+        numbers; None when the contract has no way of its own, or finds no bounds."""
+        return None
+
+    analysed = False  #: whether `error_on` may know something
+
+    def error_on(self, function: Function, ctx: Context, low: Float, high: Float) -> Fraction | None:
+        """At least |I(x) − f(x)| for every allowed result at the floats x of [low, high], all of which are numbers;
+        None when the contract has no way of its own, or finds no bound."""
+        return None
+
     @property
     @abstractmethod
     def text(self) -> str:

@@ -88,6 +88,7 @@ MOST_LEAVES = 12  #: above this, the table over subsets is not tried
 MOST_SPLITS = 30_000_000  #: splits × sums × inputs that the table over subsets may visit in one node
 MOST_FIXED_TREES = 32  #: a family of fixed trees with more (places of the bias) is treated as any trees
 MOST_BITS = 16  #: of an input format whose values between two ends may be listed
+FEW = 256  #: neighbours that are listed in every format
 BLOCK = 1 << 20  #: leaves × sums × inputs held at a time
 
 
@@ -549,8 +550,13 @@ def _allowed_on(
 
 
 def _allowed_at_all(use: Implementation, ctx: Context, low: Float, high: Float) -> tuple[Float, Float] | None:
-    """The same for any contract, from its results at every input between: a point, or a format of at most 16 bits."""
-    if low.format.bits > MOST_BITS and low.ordinal != high.ordinal:
+    """The same for any contract: from its results at every input between, where these are few or the format has at
+    most 16 bits; else by a way of its own, if it has one."""
+    if low.format.bits > MOST_BITS and high.ordinal - low.ordinal >= FEW:
+        found = use.contract.offsets(use.function, ctx, low, high)
+        if found is not None:
+            ends = (round_real(ctx.with_mode(mode), end) for mode, end in zip((Mode.RTP, Mode.RTN), found))
+            return _hull(list(ends))
         raise Unsupported(f"bounds do not know the contract of {use.text} on intervals of {low.format}")
     x = from_ordinals(low.format, np.arange(low.ordinal, high.ordinal + 1))
     if low.ordinal <= 0 <= high.ordinal:

@@ -25,7 +25,9 @@ from fpsmt.rational.rational import Rational
 from fpsmt.rational.rounding import rounded
 
 ROUNDS = 60
-STARTS = (1, 2, 4)  #: powers that crowd the first reference at the lower end
+PATIENCE = 15  #: rounds in which the errors come no nearer to each other
+#: What is tried in turn: a power that crowds the first reference at the lower end, and times the bits.
+ATTEMPTS = ((1, 1), (1, 2), (1, 4), (2, 1), (4, 1))
 DENSITY = 24  #: places between two points of the reference where the error is looked at
 
 
@@ -51,7 +53,8 @@ def minimax(
 ) -> Minimax:
     """A near-best rational of type (m, n) on the interval: the extremes of its error are level up to `tolerance`.
 
-    `Unsupported` when the exchange does not converge; a usage error for types that are no degrees.
+    Starts with so many `bits`, and takes more where these are too few.  `Unsupported` when the exchange does not
+    converge; a usage error for types that are no degrees.
 
     >>> from fpsmt.rational import named
     >>> best = minimax(named("exp"), (Fraction(-1), Fraction(1)), (1, 1))
@@ -69,10 +72,10 @@ def minimax(
     if low >= high or min(type) < 0 or sum(type) > 200:
         raise UsageError("minimax needs LOW < HIGH and degrees M, N ≥ 0 with M + N ≤ 200")
     reasons = []
-    for power in STARTS:
+    for power, times in ATTEMPTS:
         try:
-            with working(bits, 1):
-                return _Exchange(target, low, high, type, relative, bits, tolerance, report).run(power)
+            with working(bits * times, 1):
+                return _Exchange(target, low, high, type, relative, bits * times, tolerance, report).run(power)
         except Unsupported as reason:
             reasons.append(str(reason))
     raise Unsupported(f"no best rational of type {type} was found: {'; '.join(dict.fromkeys(reasons))}")
@@ -109,6 +112,7 @@ class _Exchange:
 
     def run(self, power: int) -> Minimax:
         points = [self._start(k, power) for k in range(self.count)]
+        nearest, since = arb("inf"), 0
         for rounds in range(1, ROUNDS + 1):
             r = self._solve(points)
             if count_roots(r.q, self.low, self.high):
@@ -121,7 +125,11 @@ class _Exchange:
                 )
             if least > 0 and most <= least * (1 + self.tolerance):
                 return Minimax(r, tuple(points), rounded(least, 64), rounded(most, 64), rounds)
-        raise Unsupported(f"the errors are still between {least.str(4)} and {most.str(4)} after {ROUNDS} rounds")
+            if least > 0 and most / least < nearest:
+                nearest, since = most / least, rounds
+            elif rounds - since > PATIENCE:
+                break
+        raise Unsupported(f"the errors are still between {least.str(4)} and {most.str(4)} after {rounds} rounds")
 
     def _start(self, k: int, power: int) -> Fraction:
         """Extremes of a Chebyshev polynomial, crowded towards the lower end."""

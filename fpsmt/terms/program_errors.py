@@ -13,13 +13,14 @@ they were rounded, and real functions).  `distance` bounds |v(x) − f(x)| for a
   claimed), so that |D(x)| ≤ Σₖ |D⁽ᵏ⁾(m)/k!|·hᵏ + sup|D⁽ⁿ⁾/n!|·hⁿ with m the middle and h the half width; power series
   of balls give all coefficients.
 
-A conditional is followed where its comparison is decided for all floats of the interval; sizes must stay below Ω.
-Where something is not so, there is no bound, and a smaller interval may have one.
+A conditional is followed where its comparison is decided for all floats of the interval, or assumed to be; sizes must
+stay below Ω.  Where something is not so, there is no bound, and a smaller interval may have one.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from fractions import Fraction
 from functools import reduce
@@ -36,13 +37,28 @@ from fpsmt.terms.terms import Term
 
 BITS = 160
 ORDER = 8  #: terms of a Taylor model
+PIECES = 64  #: of an interval whose results are bounded
+BENT = 256  #: the outermost pieces are cut while what is not linear adds more than this part of all that is met
+MOST_PARTS = 1 << 10  #: of an interval whose errors are bounded
+SHORT = Fraction(1, 1 << 40)  #: an interval on which functions hardly change
+MOST_ASSUMED = 3
 HALF = Fraction(1, 2)
+ZERO = Fraction(0)
 
+Interval = tuple[Fraction, Fraction]
 Series = Callable[[arb_series], arb_series]
 
 
 class NoBound(Exception):
     """The interval is too wide for the analysis."""
+
+
+class Undecided(NoBound):
+    """A comparison holds at some floats of the interval, or this is not known."""
+
+    def __init__(self, condition: Term) -> None:
+        super().__init__()
+        self.condition = condition
 
 
 def _over(a: arb_series | int, b: arb_series) -> arb_series:
@@ -93,6 +109,7 @@ class Node:
     middle: arb_series
     whole: arb_series
     error: arb
+    sign: int = 0  #: v ≥ 0 (1) or v ≤ 0 (−1) where this is known, also where balls do not tell
 
     @property
     def real(self) -> arb:
@@ -111,26 +128,153 @@ def distance(root: Term, function: Function, ctx: Context, low: Float, high: Flo
     `root` is a compiled program (`programs.Program.compiled`), whose choices are ways to round one sum.
     `Unsupported` for contexts and programs that the analysis does not know.
     """
-    if (ctx.mode, ctx.overflow, ctx.subnormals) != (Mode.RNE, Overflow.INFINITY, Subnormals.GRADUAL):
-        raise Unsupported(f"the error analysis knows rounding to nearest, infinities and subnormals, not {ctx}")
+    _check(ctx)
     series = _series(function)
-    saved = flint.ctx.prec, flint.ctx.cap
-    flint.ctx.prec, flint.ctx.cap = BITS, ORDER + 1
+    with _working():
+        return _distance(root, series, ctx, low.fraction, high.fraction)
+
+
+def _distance(root: Term, series: Series, ctx: Context, low: Fraction, high: Fraction) -> Fraction | None:
     try:
-        a, b = low.fraction, high.fraction
-        middle = ball_of((a + b) / 2, (a + b) / 2, BITS)
-        x = Node(_variable(middle), _variable(ball_of(a, b, BITS)), arb(0))
+        x = _input(low, high)
         found = _Analysis(x, ctx).node(root)
         differences = [s - series(t) for s, t in ((found.middle, x.middle), (found.whole, x.whole))]
-        h, power, total = ball_of((b - a) / 2, (b - a) / 2, BITS), arb(1), found.error
+        h, power, total = ball_of((high - low) / 2, (high - low) / 2, BITS), arb(1), found.error
         for k in range(ORDER):
             total = total + abs(differences[0][k]) * power
             power = power * h
         return _upper(total + abs(differences[1][ORDER]) * power)
     except (NoBound, ValueError, ZeroDivisionError):  # a ball that is divided by may hold 0
         return None
-    finally:
-        flint.ctx.prec, flint.ctx.cap = saved
+
+
+def offsets(root: Term, ctx: Context, low: Float, high: Float, slope: Fraction = ZERO) -> Interval | None:
+    """Numbers a ≤ b with a ≤ v(x) − slope·x ≤ b for every float x of [low, high], finite; None where there are none.
+
+    With slope 0 these are bounds of the results.  [low, high] is cut at 0 and halved, as real numbers, into at most
+    `PIECES` pieces, until the part of r that is not linear is small where the bounds come from.  v − slope·x is within
+    the error of r − slope·x, whose Taylor model has its extremes at the ends but for the terms from t² on.
+    """
+    _check(ctx)
+    a, b = low.fraction, high.fraction
+    todo = [(a, Fraction(0)), (Fraction(0), b)] if a < 0 < b else [(a, b)]
+    done: list[_Piece] = []
+    with _working():
+        while todo:
+            if len(todo) + len(done) > PIECES:
+                return None
+            piece = todo.pop()
+            found = _piece(root, ctx, *piece, slope)
+            if found is None and piece[0] < piece[1]:
+                todo += _halves(piece)
+            elif found is None:
+                return None
+            else:
+                done.append(found)
+        while len(done) < PIECES:
+            least, most = min(done, key=lambda piece: piece.low), max(done, key=lambda piece: piece.high)
+            worst = max(least, most, key=lambda piece: piece.bend)
+            if worst.bend * BENT < most.high - least.low:
+                break
+            halves = [_piece(root, ctx, *half, slope) for half in _halves(worst.on)]
+            if None in halves:
+                break
+            done.remove(worst)
+            done += [half for half in halves if half is not None]
+    return min(piece.low for piece in done), max(piece.high for piece in done)
+
+
+def error_on(root: Term, function: Function, ctx: Context, low: Float, high: Float) -> Fraction | None:
+    """An upper bound of |v(x) − f(x)| for every float x of [low, high], finite, from `distance` on parts of it; None
+    where there is none.
+
+    The part with the largest bound is halved while that makes it smaller.  Where f is not analytic, as at 0, the bound
+    is the largest difference between results, by `offsets`, and values of f.
+    """
+    _check(ctx)
+    series = _series(function)
+    a, b = low.fraction, high.fraction
+
+    def measured(part: Interval) -> tuple[Fraction | None, Interval]:
+        found = _distance(root, series, ctx, *part)
+        if found is None and part[1] - part[0] <= SHORT:
+            found = _apart(root, function, ctx, *part)
+        return found, part
+
+    with _working():
+        parts = [measured(part) for part in ([(a, ZERO), (ZERO, b)] if a < 0 < b else [(a, b)])]
+        while len(parts) < MOST_PARTS:
+            worst = max(range(len(parts)), key=lambda k: _largest(parts[k][0]))
+            bound, part = parts[worst]
+            if bound is None and part[1] - part[0] <= SHORT:
+                return None
+            halves = [measured(half) for half in _halves(part)]
+            if bound is not None and any(_largest(half[0]) * 5 > bound * 4 for half in halves):
+                return bound
+            parts[worst : worst + 1] = halves
+        return None
+
+
+def _largest(bound: Fraction | None) -> Fraction:
+    return Fraction(1 << 4096) if bound is None else bound
+
+
+def _apart(root: Term, function: Function, ctx: Context, low: Fraction, high: Fraction) -> Fraction | None:
+    piece = _piece(root, ctx, low, high, ZERO)
+    if piece is None:
+        return None
+    least, most = enclose(function, low, high, BITS)
+    return max(piece.high - least, most - piece.low)
+
+
+@dataclass(frozen=True)
+class _Piece:
+    on: Interval
+    low: Fraction
+    high: Fraction
+    bend: Fraction  #: how much the terms from t² on add to each end
+
+
+def _halves(piece: Interval) -> list[Interval]:
+    middle = (piece[0] + piece[1]) / 2
+    return [(piece[0], middle), (middle, piece[1])]
+
+
+def _piece(root: Term, ctx: Context, low: Fraction, high: Fraction, slope: Fraction) -> _Piece | None:
+    x = _input(low, high)
+    h = ball_of((high - low) / 2, (high - low) / 2, BITS)
+    s = ball_of(slope, slope, BITS)
+    lows, highs, bends = [], [], []
+    try:
+        for v in _ways(root, x, ctx, {}):
+            bend, power = abs(v.whole[ORDER]) * h**ORDER, h
+            for k in range(2, ORDER):
+                power = power * h
+                bend = bend + abs(v.middle[k]) * power
+            centre = v.middle[0] - s * x.middle[0]
+            reach = abs(v.middle[1] - s) * h + bend + v.error
+            lows.append(-_upper(reach - centre))
+            highs.append(_upper(centre + reach))
+            bends.append(_upper(bend))
+    except (NoBound, ValueError, ZeroDivisionError):
+        return None
+    return _Piece((low, high), min(lows), max(highs), max(bends))
+
+
+def _ways(root: Term, x: Node, ctx: Context, assumed: Mapping[Term, bool]) -> list[Node]:
+    """The result, one for each way to decide what the interval leaves open: each float goes one of these ways."""
+    try:
+        return [_Analysis(x, ctx, assumed).node(root)]
+    except Undecided as open_one:
+        if len(assumed) == MOST_ASSUMED:
+            raise
+        sides = [{**assumed, open_one.condition: side} for side in (True, False)]
+    return [node for side in sides for node in _ways(root, x, ctx, side)]
+
+
+def _check(ctx: Context) -> None:
+    if (ctx.mode, ctx.overflow, ctx.subnormals) != (Mode.RNE, Overflow.INFINITY, Subnormals.GRADUAL):
+        raise Unsupported(f"the error analysis knows rounding to nearest, infinities and subnormals, not {ctx}")
 
 
 def _series(function: Function) -> Series:
@@ -144,6 +288,23 @@ def least_ulp(function: Function, fmt: Format, low: Float, high: Float) -> Fract
     """A lower bound of ulp(f(x)) for every x of [low, high]."""
     a, b = enclose(function, low.fraction, high.fraction, BITS)
     return ulp(fmt, Fraction(0)) if a <= 0 <= b else min(ulp(fmt, a), ulp(fmt, b))
+
+
+@contextmanager
+def _working() -> Iterator[None]:
+    saved = flint.ctx.prec, flint.ctx.cap
+    flint.ctx.prec, flint.ctx.cap = BITS, ORDER + 1
+    try:
+        yield
+    finally:
+        flint.ctx.prec, flint.ctx.cap = saved
+
+
+def _input(low: Fraction, high: Fraction) -> Node:
+    """x itself, on [low, high]."""
+    middle = ball_of((low + high) / 2, (low + high) / 2, BITS)
+    sign = 1 if low >= 0 else -1 if high <= 0 else 0
+    return Node(_variable(middle), _variable(ball_of(low, high, BITS)), arb(0), sign)
 
 
 def _variable(x: arb) -> arb_series:
@@ -174,6 +335,7 @@ class _Analysis:
 
     x: Node
     ctx: Context
+    assumed: Mapping[Term, bool] = field(default_factory=dict)  #: conditions; what is said is about floats where so
     known: dict[Term, Node] = field(default_factory=dict)
 
     def node(self, term: Term) -> Node:
@@ -197,11 +359,14 @@ class _Analysis:
             raise Unsupported("the error analysis knows programs of one context")
         args = [self.node(a) for a in term.args]
         if term.op == "neg":
-            return Node(-args[0].middle, -args[0].whole, args[0].error)
+            return Node(-args[0].middle, -args[0].whole, args[0].error, -args[0].sign)
         if term.op == "abs":
-            if not (args[0].floats > 0 or args[0].floats < 0):
-                raise NoBound
-            return args[0] if args[0].floats > 0 else Node(-args[0].middle, -args[0].whole, args[0].error)
+            (a,) = args
+            if a.floats > 0 or a.sign > 0:
+                return a
+            if a.floats < 0 or a.sign < 0:
+                return Node(-a.middle, -a.whole, a.error, 1)
+            raise NoBound
         if term.op == "add":
             return _rounded(args[0].middle + args[1].middle, args[0].whole + args[1].whole, _sum(*args), fmt)
         if term.op == "mul":
@@ -226,6 +391,8 @@ class _Analysis:
 
     def _holds(self, condition: Term) -> bool:
         """Whether a condition on float values holds, the same for the whole interval."""
+        if condition in self.assumed:
+            return self.assumed[condition]
         if condition.op == "not":
             return not self._holds(condition.args[0])
         if condition.op in ("and", "or"):
@@ -239,7 +406,7 @@ class _Analysis:
                 return False
         if condition.op == "eq" and (a < b or a > b):
             return False
-        raise NoBound
+        raise Undecided(condition)
 
 
 def _sum(a: Node, b: Node) -> arb:

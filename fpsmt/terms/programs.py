@@ -13,6 +13,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass
+from fractions import Fraction
 from functools import lru_cache
 from typing import Any, get_args
 
@@ -22,17 +23,19 @@ from numpy.typing import NDArray
 from fpsmt.errors import Unsupported, UsageError
 from fpsmt.floats import Context, Float, Format, context, from_ordinal, zero
 from fpsmt.floats.vector import decode, embeds, from_ordinals, ordinals
-from fpsmt.functions import FUNCTIONS, Contract, CorrectlyRounded, Function, allowed_arrays
+from fpsmt.functions import FUNCTIONS, Contract, CorrectlyRounded, Function, allowed_arrays, function_named
 from fpsmt.functions.enclosures import place
 from fpsmt.functions.implementation_text import contract_named, split_outside
 from fpsmt.functions.implementations import Interval, contract_from_json, register
 from fpsmt.terms.arrays import evaluate_arrays
 from fpsmt.terms.evaluate import evaluate, operate
+from fpsmt.terms.program_errors import error_on, offsets
 from fpsmt.terms.program_text import Compiled, Fma, compile_program, functions_of, input_term
 from fpsmt.terms.programs_library import LIBRARY
 from fpsmt.terms.terms import Term, cast, postorder
 
 Array = NDArray[Any]
+Rationals = tuple[Fraction, Fraction]
 MOST_WAYS = 1 << 14  #: ways in which one input may run through a program
 CELLS = 1 << 22  #: values held at a time in the evaluation on arrays
 
@@ -111,6 +114,38 @@ class Program(Contract):
             low[part], high[part] = _ends(compiled, ctx, x[part], self.text)
         return low, high
 
+    # -- an interval of inputs --------------------------------------------------------------------------------
+
+    def offsets(
+        self, function: Function, ctx: Context, low: Float, high: Float, slope: Fraction = Fraction(0)
+    ) -> Rationals | None:
+        """By an analysis of the errors of the program (`program_errors`), in its own context.
+
+        >>> from fpsmt.floats import context, exactly, float32
+        >>> ends = exactly(float32, 1), exactly(float32, 2)
+        >>> low, high = program("x/(1 + x)").offsets(FUNCTIONS["identity"], context("float32"), *ends)
+        >>> 0 < Fraction(1, 2) - low < Fraction(1, 10**3), 0 < high - Fraction(2, 3) < Fraction(1, 10**3)
+        (True, True)
+        """
+        if self.context not in (None, ctx) or low.format != ctx.format or not (low.is_finite and high.is_finite):
+            return None
+        return _offsets(self, ctx, low, high, slope)
+
+    analysed = True
+
+    def error_on(self, function: Function, ctx: Context, low: Float, high: Float) -> Fraction | None:
+        """The same, as far as the analysis knows the function: f of the registry that is analytic, or a rational.
+
+        >>> from fpsmt.floats import context, exactly, float32
+        >>> ends = exactly(float32, -4), exactly(float32, 4)
+        >>> error = program("tanh_rational").error_on(FUNCTIONS["tanh"], context("float32"), *ends)
+        >>> 0 < error < Fraction(1, 10**6)
+        True
+        """
+        if self.context not in (None, ctx) or low.format != ctx.format or not (low.is_finite and high.is_finite):
+            return None
+        return _error_on(self, function.name, ctx, low, high)
+
     # -- text and JSON ----------------------------------------------------------------------------------------
 
     @property
@@ -177,6 +212,22 @@ def _from_json(data: Mapping[str, Any]) -> Program:
 
 
 register("program", _from_json, read_program)
+
+
+@lru_cache(maxsize=1 << 14)
+def _offsets(contract: Program, ctx: Context, low: Float, high: Float, slope: Fraction) -> Rationals | None:
+    try:
+        return offsets(contract.compiled(ctx, low.format).term, ctx, low, high, slope)
+    except Unsupported:
+        return None
+
+
+@lru_cache(maxsize=256)
+def _error_on(contract: Program, function: str, ctx: Context, low: Float, high: Float) -> Fraction | None:
+    try:
+        return error_on(contract.compiled(ctx, low.format).term, function_named(function), ctx, low, high)
+    except Unsupported:
+        return None
 
 
 @lru_cache(maxsize=512)

@@ -9,14 +9,15 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from fpsmt.claims import PredictionInvariant
+from fpsmt.claims import PredictionInvariant, Values
 from fpsmt.cli import main
 from fpsmt.engines import Options, decide
 from fpsmt.engines.rational_programs import compare, implementation, poles_that_floats_hit, program_within
+from fpsmt.engines.representation import represent
 from fpsmt.errors import UsageError
 from fpsmt.floats import Float, context, exactly, float8_e4m3, float16, float32, round_real
 from fpsmt.functions import correctly_rounded, enclose, function_named, table
-from fpsmt.networks import Network, execution
+from fpsmt.networks import Network, enclosures, execution, run
 from fpsmt.rational import Rational, Trainable, rational_function
 from fpsmt.rational.functions import name_of, trainable_named
 from fpsmt.rational.schedules import NAMES, number, program_text
@@ -127,6 +128,67 @@ def test_a_network_with_rational_activations():
     network = Network.sequential("float16", 3, layers)
     x = tuple(exactly(float16, v) for v in (1, 0.5, -2))
     assert decide(PredictionInvariant(network, (x,), execution("any"))).name == "proved"
+
+
+def test_bounds_of_programs_in_long_formats():
+    """The same in float32, where a program is bounded by its error analysis; every execution is within the bounds."""
+    for schedule, fma in (("horner", "never"), ("reciprocal", "always"), ("estrin", "any")):
+        use = implementation(SMOOTH_RELU, schedule, fma)
+        layers = [([[1, 0.5, -1], [-0.5, 1, 2]], [0, 0.25]), use, ([[1, -1], [-1, 1]], [0, 0])]
+        network = Network.sequential("float32", 3, layers)
+        low, high = np.array([[0.5, 0.25, -2]]), np.array([[1, 0.75, -1.5]])
+        bounds = enclosures(network, low, high, execution("any"))
+        assert all(np.isfinite(end).all() for end in bounds[network.output.name])
+        assert (bounds[network.output.name][1] - bounds[network.output.name][0] < 5).all()
+        rng = np.random.default_rng(0)
+        for _ in range(20):
+            x = [round_real(network.input.context, F(v)) for v in rng.uniform(low[0], high[0])]
+            values = run(network, x).values
+            for name, (least, most) in bounds.items():  # one order of many
+                assert all(a <= float(v) <= b for v, a, b in zip(values[name], least[0], most[0], strict=True))
+        x = tuple(exactly(float32, v) for v in (1, 0.5, -2))
+        assert decide(PredictionInvariant(network, (x,), execution("any"))).name == "proved"
+
+
+def test_a_rational_in_verify(tmp_path, monkeypatch, capfd):
+    """In the place of an operator's function, as its program runs: proved on a box, with linear bounds; refuted."""
+    helper = pytest.importorskip("onnx").helper
+    monkeypatch.chdir(tmp_path)
+    tensors = {"w": [[1.0, 0.5], [-0.5, 1]], "b": [0.25, 0], "v": [[1.0, -1]]}
+    initial = [
+        helper.make_tensor(name, 1, np.shape(values), np.ravel(values).astype(np.float32))
+        for name, values in tensors.items()
+    ]
+    nodes = [
+        helper.make_node("Gemm", ["x", "w", "b"], ["h"], transB=1),
+        helper.make_node("Tanh", ["h"], ["t"]),
+        helper.make_node("Gemm", ["t", "v"], ["y"], transB=1),
+    ]
+    ends = [helper.make_tensor_value_info(name, 1, [1, n]) for name, n in (("x", 2), ("y", 1))]
+    graph = helper.make_graph(nodes, "g", ends[:1], ends[1:], initial)
+    model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=8)
+    (tmp_path / "m.onnx").write_bytes(model.SerializeToString())
+    text = """(vnnlib-version <2.0>)
+        (declare-network f (declare-input X float32 [1,2]) (declare-output Y float32 [1,1]))
+        (assert (and (>= X[0,0] 0) (<= X[0,0] 0.5) (>= X[0,1] -0.5) (<= X[0,1] 0.5)))
+        (assert (>= Y[0,0] {}))"""
+    assert F(8, 10) < SMOOTH_RELU(F(7, 8)) - SMOOTH_RELU(F(0)) < F(9, 10)  # at (1/2, 1/4)
+    for bound, word in ((F(8, 10), "sat"), (F(9, 10), "unsat")):  # bounds of each value alone leave 1
+        (tmp_path / "q.vnnlib").write_text(text.format(float(bound)))
+        activation = f"Tanh={implementation(SMOOTH_RELU, 'reciprocal').text}"
+        words = ["q.vnnlib", "--network", "f=m.onnx", "--activation", activation, "--no-save", "--jobs", "1"]
+        main(["verify", *words])
+        assert capfd.readouterr().out.split()[0] == word
+
+
+@pytest.mark.parametrize("schedule", ["horner", "reciprocal"])
+def test_a_table_by_a_network_of_rational_activations(schedule):
+    """Unbounded on both sides, and a NaN far out by Horner's rule."""
+    use = implementation(Trainable.of("A", [0, 0.5, 1.5957, 1.1915], [0.0, 2.383]), schedule)
+    fmt = context("bfloat16").format
+    table_of_five = Values(fmt, [[-2.0], [-0.5], [0.0], [1.0], [3.0]], [[1.0], [0.0], [-2.5], [7.0], [0.125]])
+    found = represent(context("bfloat16"), use, table_of_five)
+    assert (found.verdict.name, found.construction) == ("proved", "bumps")
 
 
 def test_rationals_by_name_on_the_command_line(capfd):

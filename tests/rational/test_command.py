@@ -9,6 +9,9 @@ from pathlib import Path
 import pytest
 
 from fpsmt.cli import main
+from fpsmt.engines import Options
+from fpsmt.engines.smallest import Question, by_minimax, by_network
+from fpsmt.kernel import check_verdict
 from fpsmt.rational import Rational, named
 
 
@@ -53,6 +56,43 @@ def test_networks_below_what_one_enclosure_reaches(run, tmp_path, capfd):
     assert code == 0 and "by triangle inequality; the lower bound is at" in out
     assert main(["check", "r.json"]) == 0
     assert capfd.readouterr().out.startswith("check 1 verified")
+
+
+def test_the_smallest(run, tmp_path, capfd):
+    code, out, _ = run("exp", "--interval", "-1,1", "--error", "1e-5", "--smallest", "degree", "--json", "r.json")
+    assert code == 0 and out.splitlines()[1].split()[:3] == ["minimax", "parameters", "7"]
+    assert "proved: no rational of degree 2 reaches the error asked for" in out
+    data = json.loads((tmp_path / "r.json").read_text())
+    others = data["result"]["alternatives"]
+    assert {name: other["degree"] for name, other in others.items()} | {"network": ""} == {
+        "minimax": "3", "polynomial": "6", "aaa": "3", "network": "",
+    }  # fmt: skip
+    assert all(float.fromhex(other["error_high"]) <= 1e-5 for other in others.values())
+    assert data["result"]["fewer"]["verdict"] == "proved"
+    assert main(["check", "r.json"]) == 0
+    for words in (["--type", "3,3"], ["--error", "1e-3", "--method", "aaa"]):
+        code, _, err = run("exp", "--interval", "-1,1", "--smallest", "degree", *words)
+        assert code == 2 and "--smallest" in err
+
+
+def test_the_format_in_which_it_holds(run, tmp_path, capfd):
+    code, out, _ = run("tanh", "--interval", "0,2", "--error", "1e-5", "--format", "float32", "--json", "r.json")
+    assert code == 0 and "proved in float32: " in out and "is within 1.0000e-5 of tanh" in out
+    proof = json.loads((tmp_path / "r.json").read_text())["result"]["program"]
+    assert proof["verdict"] == "proved" and check_verdict(proof).name == "proved"
+    code, out, _ = run("tanh", "--interval", "0,2", "--type", "3,3", "--format", "float8_e4m3", "--no-save")
+    assert code == 0 and "by all inputs exhausted" in out
+    code, out, _ = run("exp", "--interval", "-1,1", "--error", "1e-9", "--format", "float32", "--no-save")
+    assert code == 3 and "no program of the rational in float32 is proved to reach the error: the least is" in out
+    code, _, err = run("exp", "--interval", "-1,1", "--error", "1e-3", "--format", "float32", "--relative")
+    assert code == 2 and "--format F" in err
+
+
+def test_compositions_have_fewer_parameters_and_larger_degrees():
+    question = Question(named("relu"), (F(-1), F(1)), F(1, 1000))
+    rational, composed = by_minimax(question, Options(), square=False), by_network(question, Options())
+    assert composed.parameters < rational.parameters and rational.degree < composed.degree
+    assert rational.best.rational.type == (8, 7) and composed.bounds.high <= F(1, 1000)
 
 
 def test_aaa(run):

@@ -62,6 +62,21 @@ def test_the_gradient_of_the_network(example, activation, normalised):
         assert abs((values[0] - values[1]) / 2e-6 - g[place]) < 1e-5 * (1 + abs(g[place])), name
 
 
+def test_scales_make_a_flat_direction(example):
+    """(γ, θ, aᵢ, bⱼ) → (sγ, sθ, aᵢ/sⁱ, bⱼ/sʲ) changes nothing; the coefficients alone, or GELU, have none such."""
+    net, _ = example.train("kink", "rational from gelu", True, 0, 60)
+    x, _ = example.kink(np.random.default_rng(3), 96)
+    found = example.conditioning(net, x, 0)
+    assert [found[name][:2] for name in ("coefficients", "scales and shifts", "both")] == [(10, 0), (48, 0), (58, 1)]
+    assert found["both"][2] > 10 * max(found["coefficients"][2], found["scales and shifts"][2])
+    slopes = example.derivatives(net, x, ["a0", "b0", "scale0", "shift0"])
+    powers = np.concatenate([-np.arange(6.0), -np.arange(1.0, 5.0)])
+    orbit = np.concatenate([powers * np.concatenate([net.p["a0"], net.p["b0"]]), net.p["scale0"], net.p["shift0"]])
+    assert np.abs(slopes @ orbit).max() < 1e-11 * np.abs(slopes).max() * np.abs(orbit).max()
+    fixed, _ = example.train("kink", "gelu", True, 0, 20)
+    assert example.conditioning(fixed, x, 0)["scales and shifts"][:2] == (48, 0)
+
+
 def test_what_is_proved_after_training(example):
     net, score = example.train("kink", "rational from gelu", False, 0, 40)
     assert score < 1.5 and len(net.rationals()) == 2

@@ -6,6 +6,7 @@ import itertools
 from dataclasses import replace
 from fractions import Fraction
 from random import Random
+from typing import Any
 
 import numpy as np
 import pytest
@@ -15,23 +16,25 @@ from fpsmt.claims import Polytope, Property, Query, Safe
 from fpsmt.engines import Options, decide
 from fpsmt.engines.violations import violation
 from fpsmt.errors import EvidenceError, Unsupported, UsageError
-from fpsmt.floats import context
+from fpsmt.floats import Float, context
 from fpsmt.floats.vector import to_floats, values
+from fpsmt.functions import implementation_named
 from fpsmt.kernel.rules.safety import LEAF, read_tree, tree_text
 from fpsmt.networks import Network, parse_execution, run
 from fpsmt.networks.bounds import enclosures
 from fpsmt.networks.nodes import Affine, Constant, Input, Select
-from fpsmt.networks.relaxation import Relaxation, halves
+from fpsmt.networks.relaxation import Box, Relaxation, halves
+from fpsmt.networks.relaxation_shares import good_shares
 
 EXECUTIONS = ["any", "any fma=any", "any accumulator=float16", "left-to-right", "any products=exact bias=any"]
 
 
-def network(rng: Random, fmt: str, sizes: tuple[int, ...]) -> Network:
+def network(rng: Random, fmt: str, sizes: tuple[int, ...], activation: str = "relu") -> Network:
     """Random weights in eighths, few bits each."""
     layers: list[object] = []
     for n, m in itertools.pairwise(sizes):
         weights = [[rng.randrange(-12, 13) / 8 for _ in range(n)] for _ in range(m)]
-        layers += [(weights, [rng.randrange(-8, 9) / 8 for _ in range(m)]), "relu"]
+        layers += [(weights, [rng.randrange(-8, 9) / 8 for _ in range(m)]), activation]
     return Network.sequential(fmt, sizes[0], layers[:-1])
 
 
@@ -132,9 +135,36 @@ def test_linear_bounds_hold_in_random_executions(fmt: str, execution: str) -> No
             exact = sum((Fraction(float(s)) * Fraction(v) for s, v in zip(slope, x, strict=True)), Fraction(0))
             assert value >= exact + Fraction(float(constant))
         for at, name in enumerate(("affine1", "affine2")):
-            ends = state.bounds[at]
+            ends = [end[:, relaxation.of(at)] for end in state.bounds]
             for i, v in enumerate(trace.values[name]):
                 assert Fraction(float(ends[0][0, i])) <= v.fraction <= Fraction(float(ends[1][0, i]))
+
+
+@pytest.mark.parametrize("activation", ["sigmoid", "tanh:ulps=4", "gelu", "softplus", "elu", "swish:floats=1"])
+def test_linear_bounds_hold_with_every_activation(activation: str) -> None:
+    """Inputs, executions, and results at either end of what each activation may return."""
+    rng = Random(activation)
+    net, how = network(rng, "bfloat16", (2, 3, 3, 2), activation), parse_execution("any fma=any")
+    relaxation = Relaxation(net, how)
+    low, high = np.array([[-1.0, 0.25]]), np.array([[0.5, 1.0]])
+    state, rows = relaxation.state(low, high), np.array([[1.0, -1.0], [-1.0, 1.0], [0.0, 1.0]])
+    below = relaxation.minorants(state, rows)
+    assert np.isfinite(below.constants).all()
+    use = implementation_named(activation)
+
+    class Either(dict[tuple[str, str, Float], Float]):
+        """One of the two farthest results at each input."""
+
+        def get(self, key: Any, default: Any = None) -> Float:
+            return self.setdefault(key, rng.choice(use.allowed(net.output.context, key[2])))
+
+    for _ in range(20):
+        x = [float(low[0, i] + (high[0, i] - low[0, i]) * rng.randrange(9) / 8) for i in range(2)]
+        schedules = {(name, i): how.random_schedule(n, rng, bias) for name, i, n, bias in net.sums()}
+        y = [v.fraction for v in run(net, to_floats(net.input.format, x), how, schedules, Either()).output]
+        for row, slope, constant in zip(rows, below.slopes[0], below.constants[0], strict=True):
+            exact = sum((Fraction(float(s)) * Fraction(v) for s, v in zip(slope, x, strict=True)), Fraction(0))
+            assert sum(Fraction(float(c)) * v for c, v in zip(row, y, strict=True)) >= exact + Fraction(float(constant))
 
 
 def test_bounds_beyond_the_largest_value_say_nothing() -> None:
@@ -147,8 +177,8 @@ def test_bounds_beyond_the_largest_value_say_nothing() -> None:
 
 
 def test_what_is_not_understood_is_declined() -> None:
-    with pytest.raises(Unsupported, match="correctly rounded relu"):
-        Relaxation(Network.sequential("float16", 1, [([[1]], None), "tanh"]), parse_execution("any"))
+    with pytest.raises(Unsupported, match="turns without end"):
+        Relaxation(Network.sequential("float16", 1, [([[1]], None), "sin"]), parse_execution("any"))
     with pytest.raises(Unsupported, match="gradual"):
         Relaxation(Network.sequential("float16:flush", 1, [([[1]], None)]), parse_execution("any"))
 
@@ -189,7 +219,15 @@ def test_a_tree_with_a_leaf_less_or_more_is_refused(proved: kernel.Proved) -> No
     assert isinstance(stated, Safe)
     tree = read_tree(proved.evidence.data["trees"][0]).inputs
     assert _apply(stated, tree).name == "proved"
-    for bad in (tree[:-1], tree[1:], np.append(tree, LEAF), np.append(tree, [0]), tree[:0], np.array([LEAF, 0, LEAF])):
+    for bad in (
+        tree[:-1],
+        tree[1:],
+        np.append(0, tree),
+        np.append(tree, LEAF),
+        np.append(tree, [0]),
+        tree[:0],
+        np.array([LEAF, 0, LEAF]),
+    ):
         with pytest.raises(UsageError):
             _apply(stated, bad)
     for text in ("", "AAAA", 7, None, proved.evidence.data["trees"][0][:-8]):
@@ -204,7 +242,7 @@ def test_a_tree_that_splits_too_little_or_elsewhere_proves_nothing(proved: kerne
     assert isinstance(stated, Safe)
     assert _apply(stated, np.array([LEAF])).name == "unknown"
     with pytest.raises(UsageError):
-        _apply(stated, np.array([5, LEAF, LEAF]))
+        _apply(stated, np.array([6, LEAF, LEAF]))
 
 
 def test_a_tree_does_not_prove_another_claim(proved: kernel.Proved) -> None:
@@ -240,8 +278,8 @@ def test_signs_of_units_split_executions() -> None:
     assert _apply(other, np.array([1, LEAF, LEAF])).name == "proved"
     assert _apply(other, np.array([2, LEAF, LEAF])).name == "unknown"
     assert _apply(other, np.array([1, 1, LEAF, LEAF, 2, LEAF, LEAF])).name == "proved"
-    with pytest.raises(UsageError, match="2 units"):
-        _apply(other, np.array([3, LEAF, LEAF]))
+    with pytest.raises(UsageError, match="4 units"):
+        _apply(other, np.array([5, LEAF, LEAF]))
     assert _apply(stated, np.array([LEAF])).name == "proved"
 
 
@@ -317,3 +355,11 @@ def test_coefficients_beyond_float64_are_left_open() -> None:
         assert decide(stated, Options(timeout=5)).name == "proved"  # by intervals, in exact rationals
     met = Safe(net, parse_execution("any"), Property((Query(box, (Polytope.of([({0: 10**400}, 10**300, False)]),)),)))
     assert decide(met, Options(timeout=5)).name == "refuted"
+
+
+def test_shares_never_vanish() -> None:
+    """Where no combination is above 0, the best one found is still a combination of the rows."""
+    rng = np.random.default_rng(2)
+    slopes, constants = rng.normal(size=(40, 3, 2)), rng.uniform(-1, 0, (40, 3))
+    shares = good_shares(Box(-np.ones((40, 2)), np.ones((40, 2))), slopes, constants, np.zeros((40, 3)), 8)
+    assert (shares >= 0).all() and (shares.sum(axis=1) > 0).all()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from fractions import Fraction
+from typing import Literal
 
 import numpy as np
 import pytest
@@ -11,6 +12,7 @@ from fpsmt.claims import MeetsContract
 from fpsmt.engines import Options, decide
 from fpsmt.errors import Unsupported
 from fpsmt.floats import Float, context, exactly, float16, float32, from_ordinal, ulp
+from fpsmt.floats.vector import from_ordinals
 from fpsmt.functions import WithinUlps, enclose, function_named, implementation_named
 from fpsmt.kernel import check_verdict, verdict_to_json
 from fpsmt.terms import LIBRARY, program
@@ -47,6 +49,55 @@ def test_bounds_hold_at_every_float(name: str, options: dict) -> None:
             for y in use.outcomes(HALF, x):
                 assert y.is_finite and min(abs(y.fraction - end) for end in ends) <= far, (x, y)
     assert bounded >= 4
+
+
+SLOPES = Fraction(0), Fraction(1, 2), Fraction(-3)
+
+
+@pytest.mark.parametrize("name", LIBRARY)
+@pytest.mark.parametrize("fma", ["never", "any"])
+def test_offsets_hold_at_every_float(name: str, fma: Literal["never", "any"]) -> None:
+    """Bounds of v − slope·x, also across 0 and across the thresholds of conditions."""
+    use = program(name, fma)
+    rng, bounded = np.random.default_rng(len(name)), 0
+    for _ in range(6 if fma == "never" else 2):
+        low, high = sorted(round(float(v)) / 8 for v in rng.integers(-40, 100 if fma == "never" else 40, 2))
+        ends = exactly(float16, low), exactly(float16, high + 0.125)
+        try:
+            x = from_ordinals(float16, np.arange(ends[0].ordinal, ends[1].ordinal + 1, 3))
+            x = np.append(x, [-0.0] * (0 in x))
+            least, most = use.arrays(function_named("identity"), HALF, x, float16)
+        except Unsupported:
+            continue
+        for slope in SLOPES:
+            found = use.offsets(function_named("identity"), HALF, *ends, slope)
+            if found is None:
+                continue
+            bounded += 1
+            shift = float(slope) * x
+            assert float(found[0]) <= (least - shift).min() and (most - shift).max() <= float(found[1])
+    assert bounded >= 2
+
+
+def test_offsets_are_useful() -> None:
+    """A few ulps on short intervals; the shape of the function on long ones."""
+    tanh = program("tanh_rational")
+    a, b = tanh.offsets(function_named("tanh"), context("float32"), exactly(float32, -8), exactly(float32, 8))
+    assert -Fraction(101, 100) < a < -1 and 1 < b < Fraction(101, 100)
+    ends = exactly(float32, 1), from_ordinal(float32, exactly(float32, 1).ordinal + 3)
+    a, b = tanh.offsets(function_named("tanh"), context("float32"), *ends)
+    assert b - a < 12 * ulp(float32, Fraction(3, 4))
+    a, b = tanh.offsets(function_named("tanh"), context("float32"), *ends, Fraction(1))
+    assert -Fraction(1, 4) < a < b < -Fraction(7, 32)
+
+
+def test_where_there_are_no_offsets() -> None:
+    """An overflow, a pole, other contexts."""
+    one, big = exactly(float16, 1), exactly(float16, 300)
+    assert program("x*x").offsets(function_named("identity"), HALF, one, big) is None
+    assert program("1/x").offsets(function_named("identity"), HALF, -one, one) is None
+    assert program("x*x").offsets(function_named("identity"), context("float16:rtz"), one, one) is None
+    assert program("x", within="float32").offsets(function_named("identity"), HALF, one, one) is None
 
 
 def test_bounds_are_useful() -> None:

@@ -204,10 +204,14 @@ EXACT = ("relu", "leaky_relu", "sqrt", "identity")
 
 
 def activate(call: Call, x: Value, use: Implementation, name: str | None = None) -> Live:
-    """An activation node; the contract that the caller gave for this operator instead of correct rounding, if any."""
+    """An activation node; the contract that the caller gave for this operator instead of correct rounding, if any, and
+    the function, if it is not the identity."""
     graph = call.graph
     given = graph.implementations.get(call.op)
-    if given is not None:
+    if given is not None and given.function.name != "identity":
+        use = given
+        graph.notes[f"{call.op} is read as {given.text}"] = None
+    elif given is not None:
         use = Implementation(use.function, given.contract, given.single_valued, given.monotone)
     elif not use.function.name.startswith(EXACT):
         graph.notes[f"{call.op} is taken to be correctly rounded: say what it is with --activation {call.op}=…"] = None

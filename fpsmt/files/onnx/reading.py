@@ -85,8 +85,9 @@ def read_onnx(
     """The network in an ONNX file, of the default operator set in its versions 7 to 28.
 
     Each operator becomes the nodes that the standard's text describes, in the types that the file declares.
-    `implementations` gives, by the name of an operator, what its activations may return (the contract is used, with the
-    function that the operator names); those left out are correctly rounded.  `external` allows tensors in files in
+    `implementations` gives, by the name of an operator, what its activations may return: the contract is used, with the
+    function that the operator names, or with another one that takes its place, unless that is the identity; those left
+    out are correctly rounded.  `external` allows tensors in files in
     the folder of the model.  `bias_from_add` reads the ``Add`` of a constant after a ``MatMul`` as the bias of one
     sum, as runtimes that optimise graphs compute it; without it the two are rounded one after the other.  A first
     dimension without a size is 1.

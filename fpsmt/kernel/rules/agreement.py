@@ -18,9 +18,11 @@ from fpsmt.kernel.rules.safety import LEAF, read_tree, split_boxes
 from fpsmt.kernel.trust import BALLS, VECTOR
 from fpsmt.networks.batch import run_batch
 from fpsmt.networks.bounds import enclosures
+from fpsmt.networks.curves import ROOM, Relu
 from fpsmt.networks.growth import float_up
 from fpsmt.networks.nodes import Activation
-from fpsmt.networks.relaxation import ROOM, Array, Relaxation, State, least_values, nu
+from fpsmt.networks.relaxation import Array, Relaxation, State, nu
+from fpsmt.networks.relaxation_shares import least_values
 
 BOXES = 256  #: whose bounds are computed at a time
 UPWARDS = arithmetic(Context(float64, Mode.RTP, Overflow.INFINITY, Subnormals.GRADUAL))
@@ -80,28 +82,30 @@ def _apart(linear: list[Relaxation], states: list[State]) -> Array:
     E.  Sums of n numbers ≥ 0 in float64 are short by a factor 1 − ν at most, which 1 + 4ν pays.
     """
     one, two = (relaxation.steps for relaxation in linear)
-    boxes = len(states[0].low)
     size = np.maximum(np.abs(states[1].low), np.abs(states[1].high))
+    nothing = np.full((len(size), one[-1].size), np.inf)
     d, shift = np.zeros_like(size), len(two) - len(one)
-    if shift == 1 and two[0].weights is None and not two[0].relu and not two[0].b.any():
-        d = states[1].errors[0]
+    if shift == 1 and two[0].weights is None and two[0].curve is None and not two[0].b.any():
+        d = states[1].errors[:, linear[1].of(0)]
         size = (size + d) * ROOM
     elif shift:
-        return np.full((boxes, one[-1].size), np.inf)
+        return nothing
     for k, (a, b) in enumerate(zip(one, two[shift:], strict=True)):
-        if a.size != b.size or a.relu != b.relu or (a.weights is None) != (b.weights is None):
-            return np.full((boxes, one[-1].size), np.inf)
+        if a.size != b.size or (a.weights is None) != (b.weights is None):
+            return nothing
         if a.weights is not None and b.weights is not None:
             d = d @ np.abs(a.weights).T + size @ (np.abs(a.weights - b.weights) * ROOM).T
-        errors = states[0].errors[k] + states[1].errors[k + shift]
-        d = (d + np.abs(a.b - b.b) + errors) * (1 + 4 * nu(linear[0].sizes[k] + 4)) * ROOM + 2.0**-1000
-        if a.relu:
-            (_, top), (low, high) = states[0].bounds[k], states[1].bounds[k + shift]
+        first, second = linear[0].of(k), linear[1].of(k + shift)
+        errors = states[0].errors[:, first] + states[1].errors[:, second]
+        d = (d + np.abs(a.b - b.b) + errors) * (1 + 4 * nu(int(linear[0].chain.sizes[k]) + 4)) * ROOM + 2.0**-1000
+        top, low, high = states[0].bounds[1][:, first], *(end[:, second] for end in states[1].bounds)
+        if isinstance(a.curve, Relu) and isinstance(b.curve, Relu):
             d = np.where((top <= 0) & (high <= 0), 0.0, d)
             size = np.maximum(high, 0.0)
-        elif k < len(one) - 1:
-            low, high = states[1].bounds[k + shift]
+        elif a.curve is None and b.curve is None:
             size = np.maximum(np.abs(low), np.abs(high))
+        else:
+            return nothing
     good = (states[0].good & states[1].good)[:, None] & np.isfinite(d)
     return np.where(good, d, np.inf)
 

@@ -6,6 +6,7 @@ import base64
 import binascii
 import zlib
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from typing import NamedTuple
 
@@ -18,27 +19,18 @@ from fpsmt.errors import EvidenceError, Unsupported, UsageError
 from fpsmt.floats.vector import to_carrier
 from fpsmt.kernel.kernel import Holds, Open, Outcome, rule
 from fpsmt.kernel.rules.safety_intervals import excluded as misses
-from fpsmt.kernel.trust import VECTOR
+from fpsmt.kernel.trust import BALLS, VECTOR
 from fpsmt.networks.bounds import enclosures
 from fpsmt.networks.growth import float_up
 from fpsmt.networks.networks import Network
-from fpsmt.networks.nodes import Input
-from fpsmt.networks.relaxation import (
-    Array,
-    Bounds,
-    Minorants,
-    Relaxation,
-    State,
-    good_shares,
-    halves,
-    least_values,
-)
+from fpsmt.networks.nodes import Activation, Input
+from fpsmt.networks.relaxation import Array, Bounds, Box, Minorants, Relaxation, State, halves
+from fpsmt.networks.relaxation_shares import good_shares, least_values
 
 LEAF = 0xFFFF  #: in a tree of splits
 MOST_NODES = 1 << 24
-BOXES = 256  #: whose bounds are computed at a time
+BOXES = 512  #: whose bounds are computed at a time
 ROUNDS = 8  #: of ascent for the shares of minorants
-LEVELS = 2  #: of splits below boxes whose bounds are computed, before bounds are computed again
 
 
 class Rows(NamedTuple):
@@ -106,7 +98,7 @@ def excluded(relaxation: Relaxation, state: State, rows: Rows, signs: NDArray[np
     chosen = listed[best] if count else np.zeros((boxes, total))
     left = np.flatnonzero(reached <= 0)
     if (signs.shape[1] or count > 2) and len(left):
-        part = state.part(left)
+        part = Box(state.low[left], state.high[left])
         found = good_shares(part, slopes[left], constants[left], chosen[left], ROUNDS)
         value = least_values(part, slopes[left], constants[left], found[:, None, :])[:, 0]
         better = value > reached[left]
@@ -168,7 +160,7 @@ def tree_of(inputs: NDArray[np.int64]) -> Tree:
         elif at + 1 != len(inputs):
             raise UsageError("a tree of splits has nodes beyond its end")
     # every inner node needs its two halves: one leaf more than inner nodes, in the right order
-    if not len(inputs) or waiting or (inputs == LEAF).sum() * 2 != len(inputs) + 1 or not _whole(inputs):
+    if not len(inputs) or waiting or not _whole(inputs):
         raise UsageError("a tree of splits is not whole")
     return Tree(inputs, second)
 
@@ -185,8 +177,8 @@ def splits_of_the_inputs(claim: Claim, data: Mapping[str, Json], premises: Seque
 
     data: ``trees``, the text of one tree for each query.  A node's box has ends that are values of the input's format;
     its halves [low, m] and [m⁺, high] on the side it names, with neighbours m < m⁺, have all values of its box between
-    them.  A node may also tell the sign of the value of a unit before its relu: each execution on an input of its box
-    has z ≤ 0 there, or z ≥ 0, and its parts have the executions of either kind.  On a leaf no outputs are in the
+    them.  A node may also tell the sign of the value of a unit before its activation: each execution on an input of its
+    box has z ≤ 0 there, or z ≥ 0, and its parts have the executions of either kind.  On a leaf no outputs are in the
     polytope, by linear bounds of its rows (`fpsmt.networks.relaxation`) or by the bounds of each output
     (`fpsmt.networks.bounds`).  Bounds of the values of a box hold for its parts.  A query whose box has no value of the
     format has nothing to prove.
@@ -209,7 +201,8 @@ def splits_of_the_inputs(claim: Claim, data: Mapping[str, Json], premises: Seque
             leaves += found
     except Unsupported as reason:
         return Open(str(reason))
-    return Holds({"queries": len(trees), "boxes": leaves}, (VECTOR,))
+    trusted = (VECTOR, BALLS) if claim.network.of_kind(Activation) else (VECTOR,)
+    return Holds({"queries": len(trees), "boxes": leaves}, trusted)
 
 
 def ends_of(claim: Safe, query: Query) -> tuple[Array, Array] | None:
@@ -221,99 +214,94 @@ def ends_of(claim: Safe, query: Query) -> tuple[Array, Array] | None:
     return np.asarray(low, dtype=np.float64)[None] + 0.0, np.asarray(high, dtype=np.float64)[None] + 0.0
 
 
-class _Boxes(NamedTuple):
+@dataclass(frozen=True)
+class Boxes:
+    """Boxes that wait: their nodes, ends, the signs of units told (boxes, any number), −1 for none, and bounds that
+    hold for a box that each is a part of."""
+
     node: NDArray[np.int64]
     low: Array
     high: Array
-    above: NDArray[np.int64]  #: which of the boxes above, whose bounds are known, it is a part of
+    signs: NDArray[np.int64]
+    known: Bounds | None = None
 
-    signs: NDArray[np.int64]  #: of units, (boxes, any number), −1 for none
+    def take(self, which: NDArray[np.intp]) -> Boxes:
+        """Some of them."""
+        known = None if self.known is None else (self.known[0][which], self.known[1][which])
+        return Boxes(self.node[which], self.low[which], self.high[which], self.signs[which], known)
 
-    def some(self, which: NDArray[np.bool_]) -> _Boxes:
-        return _Boxes(self.node[which], self.low[which], self.high[which], self.above[which], self.signs[which])
+    def and_those(self, others: Boxes) -> Boxes:
+        """Both, whose bounds are known, or unknown."""
+        width = max(self.signs.shape[1], others.signs.shape[1])
+        signs = [np.pad(b.signs, ((0, 0), (0, width - b.signs.shape[1])), constant_values=-1) for b in (self, others)]
+        node = np.concatenate([self.node, others.node])
+        low, high = np.concatenate([self.low, others.low]), np.concatenate([self.high, others.high])
+        known = None
+        if self.known is not None or others.known is not None:
+            assert self.known is not None and others.known is not None
+            bottom, top = (np.concatenate([self.known[k], others.known[k]]) for k in (0, 1))
+            known = bottom, top
+        return Boxes(node, low, high, np.concatenate(signs), known)
+
+    def state(self, relaxation: Relaxation) -> State:
+        """Of linear bounds."""
+        return relaxation.state(self.low, self.high, relaxation.signed(self.known, self.signs))
+
+
+def whole(low: Array, high: Array) -> Boxes:
+    """The box of a query, as node 0."""
+    return Boxes(np.zeros(1, np.int64), low.copy(), high.copy(), np.zeros((1, 0), np.int64))
+
+
+def next_of(waiting: list[Boxes], most: int) -> Boxes:
+    """Takes at most so many of the boxes that wait, the last ones first."""
+    boxes = waiting.pop()
+    while waiting and len(boxes.node) + len(waiting[-1].node) <= most:
+        boxes = waiting.pop().and_those(boxes)
+    if len(boxes.node) > most:
+        waiting.append(boxes.take(np.arange(len(boxes.node) - most)))
+        boxes = boxes.take(np.arange(len(boxes.node) - most, len(boxes.node)))
+    return boxes
 
 
 def _covered(claim: Safe, query: Query, relaxation: Relaxation, tree: Tree, low: Array, high: Array) -> int | Open:
-    """How many leaves were proved, or why one was not: quickly at first, then for what is left with the bounds of
-    every box above it."""
-    everything = np.ones(len(tree.inputs), dtype=bool)
-    left = _pass(claim, query, relaxation, tree, low, high, LEVELS, everything)
-    if left:
-        wanted = np.zeros(len(tree.inputs), dtype=bool)
-        above = _parents(tree)
-        for node, _, _ in left:
-            while node >= 0 and not wanted[node]:
-                wanted[node] = True
-                node = int(above[node])
-        left = _pass(claim, query, relaxation, tree, low, high, 0, wanted)
-    if left:
-        _, one, two = left[0]
-        return Open(f"a box is not proved: {one.tolist()[:8]} … {two.tolist()[:8]}")
+    """How many leaves were proved, or why one was not."""
+    network = claim.network
+    rows = [rows_of(p, network.sizes[network.output.name]) for p in query.unsafe]
+    waiting = [whole(low, high)]
+    while waiting:
+        boxes = next_of(waiting, BOXES)
+        state = boxes.state(relaxation)
+        boxes = replace(boxes, known=state.bounds)
+        leaf = tree.inputs[boxes.node] == LEAF
+        if leaf.any():
+            at = np.flatnonzero(leaf)
+            some, part = boxes.take(at), state.part(at)
+            tried = [excluded(relaxation, part, r, some.signs).excluded for r in rows]
+            good = np.logical_and.reduce([leaf[at], *tried])
+            if not good.all():
+                good[~good] = excluded_by_values(claim, query, some.low[~good], some.high[~good])
+            if not good.all():
+                bad = int(np.flatnonzero(~good)[0])
+                return Open(f"a box is not proved: {some.low[bad].tolist()[:8]} … {some.high[bad].tolist()[:8]}")
+        if not leaf.all():
+            waiting.append(_split(network, relaxation, tree, boxes.take(np.flatnonzero(~leaf))))
     return int((tree.inputs == LEAF).sum())
 
 
-def _parents(tree: Tree) -> NDArray[np.int64]:
-    above = np.full(len(tree.inputs), -1)
-    inner = np.flatnonzero(tree.inputs != LEAF)
-    above[inner + 1], above[tree.second[inner]] = inner, inner
-    return above
-
-
-def _pass(
-    claim: Safe, query: Query, relaxation: Relaxation, tree: Tree, low: Array, high: Array, levels: int,
-    wanted: NDArray[np.bool_],
-) -> list[tuple[int, Array, Array]]:  # fmt: skip
-    """The leaves (node, low, high), among the wanted ones, on which some polytope is not excluded."""
-    rows = [rows_of(p, claim.network.sizes[claim.network.output.name]) for p in query.unsafe]
-    root = np.zeros(1, np.int64)
-    waiting: list[tuple[_Boxes, Bounds | None]] = [(_Boxes(root, low, high, root, np.zeros((1, 0), np.int64)), None)]
-    failed: list[tuple[int, Array, Array]] = []
-    while waiting:
-        boxes, known = waiting.pop()
-        if len(boxes.node) > BOXES:
-            later = np.arange(len(boxes.node)) >= BOXES
-            waiting.append((boxes.some(later), known))
-            boxes = boxes.some(~later)
-        if (tree.inputs[boxes.node] != LEAF).any():  # bounds for the parts
-            known = _state(relaxation, boxes, known).bounds
-            boxes = boxes._replace(above=np.arange(len(boxes.node)))
-        for _ in range(levels + 1):
-            leaf = tree.inputs[boxes.node] == LEAF
-            if leaf.any():
-                some = boxes.some(leaf)
-                state = _state(relaxation, some, known)
-                tried = [excluded(relaxation, state, r, some.signs).excluded for r in rows]
-                good = np.logical_and.reduce([leaf[leaf], *tried])
-                if not good.all():
-                    good[~good] = excluded_by_values(claim, query, some.low[~good], some.high[~good])
-                bad = some.some(~good)
-                failed += zip(bad.node.tolist(), bad.low, bad.high, strict=True)
-            boxes = boxes.some(~leaf)
-            if not len(boxes.node):
-                break
-            boxes = _split(claim.network, relaxation, tree, boxes)
-            boxes = boxes.some(wanted[boxes.node])
-        if len(boxes.node):
-            waiting.append((boxes, known))
-    return failed
-
-
-def _state(relaxation: Relaxation, boxes: _Boxes, known: Bounds | None) -> State:
-    if known is not None:
-        known = [(low[boxes.above], high[boxes.above]) for low, high in known]
-    return relaxation.state(boxes.low, boxes.high, relaxation.signed(known, boxes.signs))
-
-
-def _split(network: Network, relaxation: Relaxation, tree: Tree, boxes: _Boxes) -> _Boxes:
+def _split(network: Network, relaxation: Relaxation, tree: Tree, boxes: Boxes) -> Boxes:
     side, sizes = tree.inputs[boxes.node], network.input.size
-    if side.max() >= sizes + relaxation.first[-1]:
-        raise UsageError(f"a tree splits side {side.max()}: there are {sizes} inputs and {relaxation.first[-1]} units")
-    below, above, signs = split_boxes(network.input, boxes.low, boxes.high, boxes.signs, side)
-    return _Boxes(
-        np.concatenate([boxes.node + 1, tree.second[boxes.node]]),
-        np.concatenate([below[0], above[0]]), np.concatenate([below[1], above[1]]),
-        np.concatenate([boxes.above] * 2), signs,
-    )  # fmt: skip
+    if side.max() >= sizes + relaxation.units:
+        raise UsageError(f"a tree splits side {side.max()}: there are {sizes} inputs and {relaxation.units} units")
+    return halved(network.input, boxes, side, np.concatenate([boxes.node + 1, tree.second[boxes.node]]))
+
+
+def halved(node: Input, boxes: Boxes, side: NDArray[np.int64], nodes: NDArray[np.int64]) -> Boxes:
+    """The lower parts of all boxes and then the upper ones, each split on its side, with their nodes."""
+    below, above, signs = split_boxes(node, boxes.low, boxes.high, boxes.signs, side)
+    known = None if boxes.known is None else (np.tile(boxes.known[0], (2, 1)), np.tile(boxes.known[1], (2, 1)))
+    low, high = (np.concatenate([below[k], above[k]]) for k in (0, 1))
+    return Boxes(nodes, low, high, signs, known)
 
 
 def split_boxes(

@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 
 import numpy as np
 
+from fpsmt.claims.beside import TogetherBeside, beside
 from fpsmt.claims.blocks import Grid, Recipe, in_no_block, not_joined
 from fpsmt.claims.claim import Claim, Json
 from fpsmt.claims.distinguishability import Distinguishable, Inseparable, Reading, Separable, Setting, replay_maps
@@ -253,3 +254,23 @@ def plane_exhausted(claim: Claim, data: Mapping[str, Json], premises: Sequence[C
     if len(np.unique(left)) < len(left):
         return Fails({}) if claim.replay({}).violates else Open("two classes have one digest")
     return Holds({"vectors": n * n, "weights": int((plane.biases >= 0).sum())}, (VECTOR, BALLS))
+
+
+@rule("maps beside a coordinate exhausted")
+def beside_exhausted(claim: Claim, data: Mapping[str, Json], premises: Sequence[Claim]) -> Outcome:
+    """Looks for a map that tells (a, c) from (a′, c), for all a, a′ of size at most near·ω and each c of the domain.
+
+    All weights are run through; of the biases those that take the two sums to either side of a jump of the activation
+    (`fpsmt.claims.beside`).  Where none of them is admissible, no map tells the vectors apart; where one is, executing
+    it shows whether it does.  A c is open where only some of its pairs are told apart, or none by the biases executed.
+
+    For formats of at most 16 bits, round to nearest, and implementations that leave no choice.
+    """
+    if not isinstance(claim, TogetherBeside):
+        raise EvidenceError(f"maps beside a coordinate do not speak about {claim.kind}")
+    found = beside(claim.setting, claim.near)
+    if found.undecided:
+        return Open(f"beside {found.undecided} numbers some of the vectors may be told apart")
+    if (found.least, len(found.together)) != (claim.least, claim.count):
+        return Fails({})
+    return Holds({"numbers": claim.setting.high.ordinal + 1, "maps": len(found.maps)}, (VECTOR, BALLS))
