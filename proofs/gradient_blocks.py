@@ -88,7 +88,12 @@ def value_without_gradient(claim: ForAll, options: Options, fmt: Format, sign: s
 
 
 def slope_block_proof(lemmas: Lemmas, claim: ForAll) -> Proved:
-    """Elsewhere the indicator's last ReLU stops the gradient; at z the chain of weights is followed."""
+    """Elsewhere the indicator's last ReLU stops the gradient; at z the chain of weights is followed.
+
+    In 8 bits solvers do without.
+    """
+    if lemmas.fmt.bits <= 8:
+        return lemmas.settled(decide(claim, lemmas.options))
     there, elsewhere = lemmas.gradient_there, lemmas.gradient_elsewhere
     block, y = stated.slope_block(lemmas.fmt, lemmas.sign, lemmas.case), var("y", lemmas.fmt)
     hidden = [block.gradient(lemmas.ctx, lemmas.x, y), mul(lemmas.ctx, y, block.weight)]

@@ -293,13 +293,13 @@ def slope_claim(fmt: Format, sign: str, case: str, factor: float = 1, all_points
     )
 
 
-@spec("B-gradient-at-a-point", source=f"{SOURCE}, f₂ of Lemma 3.5 for one point, u corrected", cases=LONG)
+@spec("B-gradient-at-a-point", source=f"{SOURCE}, f₂ of Lemma 3.5 for one point, u corrected", cases=[*LONG, *E4M3])
 def gradient_at_a_point(fmt: Format, sign: str, case: str) -> ForAll:
     """With u = z ⊖ z⁻ the gradient at z is exactly y ⊗ w, at every other x ±0; z has an active first layer."""
     return slope_claim(fmt, sign, case)
 
 
-@spec("B-gradient-without-value", source=f"{SOURCE}, f₂ of Lemma 3.5 for one point, u corrected", cases=ONE)
+@spec("B-gradient-without-value", source=f"{SOURCE}, f₂ of Lemma 3.5 for one point, u corrected", cases=[*ONE, *E4M3])
 def gradient_without_value(fmt: Format, sign: str, case: str) -> ForAll:
     """f₂ = that block ⊕ f₁ with the value −(w ⊗ u): 0 at every x, gradient y ⊗ w at z, ±0 elsewhere.
 

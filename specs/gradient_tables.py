@@ -23,7 +23,7 @@ from fpsmt.claims import (
 from fpsmt.claims.gradient_representation import Sums
 from fpsmt.constructions.gradient_flat import ACTIVATIONS, flat_network
 from fpsmt.constructions.gradient_tables import domain, gradient_network
-from fpsmt.floats import Format, bfloat16, context, exactly, float8_e4m3, float8_e5m2, float16, float32
+from fpsmt.floats import Format, bfloat16, context, exactly, float8_e4m3, float8_e5m2, float16, float32, float64
 from fpsmt.floats.vector import Carriers, from_ordinals
 from fpsmt.functions import function_named
 
@@ -61,8 +61,10 @@ def extreme_table(fmt: Format, points: Carriers) -> GradientTable:
 def drawn_table(fmt: Format, points: Carriers) -> GradientTable:
     """Any floats: the places of f, h and g on the line of floats go through it by steps."""
     every = 2 * fmt.largest_code + 1
+    wide = every >> 17 | 1
     f, h, g = (
-        from_ordinals(fmt, np.arange(len(points)) * step % every - fmt.largest_code) for step in (40503, 48271, 69621)
+        from_ordinals(fmt, [n * step * wide % every - fmt.largest_code for n in range(len(points))])
+        for step in (40503, 48271, 69621)
     )
     return GradientTable(fmt, points, f, h, np.where(h == 0.0, 0.0, g))
 
@@ -85,6 +87,8 @@ def represents(fmt: Format, points: Carriers, table: str, layers: int, sums: Sum
         *cases(fmt=[float8_e5m2, float8_e4m3], layers=[13, 64], sums=["left-to-right", "any"]),
         *cases(quick=False, fmt=[bfloat16, float32], layers=[6], sums=["left-to-right"]),
         *cases(quick=False, fmt=[bfloat16, float32], layers=[7], sums=["any"]),
+        *cases(fmt=[float64], layers=[6], sums=["left-to-right"]),
+        *cases(fmt=[float64], layers=[7], sums=["any"]),
     ],
 )
 def theorem_3_1(fmt: Format, layers: int, sums: Sums) -> AllGradientTables:
@@ -160,8 +164,8 @@ def tables_of_the_whole_domain(fmt: Format, table: str, layers: int, sums: Sums)
     "B-tables-of-some-points",
     source=SOURCE,
     cases=[
-        *cases(fmt=[float32], table=list(TABLES), layers=[6], sums=["left-to-right"]),
-        *cases(fmt=[float32], table=list(TABLES), layers=[7], sums=["any"]),
+        *cases(fmt=[float32, float64], table=list(TABLES), layers=[6], sums=["left-to-right"]),
+        *cases(fmt=[float32, float64], table=list(TABLES), layers=[7], sums=["any"]),
     ],
 )
 def tables_of_some_points(fmt: Format, table: str, layers: int, sums: Sums) -> RepresentsGradients:

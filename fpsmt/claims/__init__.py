@@ -18,6 +18,7 @@ from fpsmt.claims.gradient_functions import (
     RepresentsGradientFunctions,
 )
 from fpsmt.claims.gradient_representation import AllGradientTables, GradientTable, RepresentsGradients
+from fpsmt.claims.gradient_vectors import RepresentsVectorGradients, VectorGradients
 from fpsmt.claims.gradients import GradientInvariant, GradientOutcomes, GradientProblem, gradient_formula
 from fpsmt.claims.identities import Identity, Nonnegative
 from fpsmt.claims.interval_condition import IntervalCondition
@@ -41,9 +42,9 @@ __all__ = [
     "GradientInvariant", "GradientOutcomes", "GradientProblem", "GradientTable", "Identity", "Inseparable",
     "IntervalCondition", "LineClasses", "MeetsContract", "NetworkWithin", "Nonnegative", "Obligation", "PROOFS",
     "PartFails", "Polytope", "PredictionInvariant", "Property", "Query", "Reading", "Relation", "Replay",
-    "Represents", "RepresentsGradientFunctions", "RepresentsGradients", "Run", "SPECS", "Safe", "SameOutput",
-    "Separable", "SeparationCount", "SeparationPoints", "Setting", "SizeNeeded", "Spec", "Steering",
-    "SumExtremes", "SumInvariant", "SumOutcomes", "SumWithin", "SupNorm", "TogetherBeside", "Universal", "Values",
-    "VectorClasses", "Windows", "cases", "claim_from_json", "default_windows", "gradient_formula", "proof",
-    "spec",
+    "Represents", "RepresentsGradientFunctions", "RepresentsGradients", "RepresentsVectorGradients", "Run", "SPECS",
+    "Safe", "SameOutput", "Separable", "SeparationCount", "SeparationPoints", "Setting", "SizeNeeded", "Spec",
+    "Steering", "SumExtremes", "SumInvariant", "SumOutcomes", "SumWithin", "SupNorm", "TogetherBeside", "Universal",
+    "Values", "VectorClasses", "VectorGradients", "Windows", "cases", "claim_from_json", "default_windows",
+    "gradient_formula", "proof", "spec",
 ]  # fmt: skip

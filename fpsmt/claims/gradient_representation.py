@@ -135,13 +135,19 @@ def replay_both(network: SparseNetwork, x: Float, y: Float, value: Float, g: Flo
 
 
 def run_both(network: SparseNetwork, x: Float, y: Float) -> tuple[Float, Float]:
-    """N(x) and D^AD at x for y, by the reference arithmetic and from left to right; one input and one output.
+    """N(x) and D^AD at x for y, as `run_at`, for one input."""
+    output, (gradient,) = run_at(network, [x], y)
+    return output, gradient
+
+
+def run_at(network: SparseNetwork, x: Sequence[Float], y: Float) -> tuple[Float, list[Float]]:
+    """N(x) and D^AD at x for y, by the reference arithmetic and from left to right; one output.
 
     This is `networks.run` and `networks.gradient` of the materialised network, whose terms ascend.
     """
     ctx, use, top = network.context, network.implementation, len(network.layers) - 1
     rows = [_rows(network, place) for place in range(top + 1)]
-    below, hidden = [x], []
+    below, hidden = list(x), []
     for place in range(top + 1):
         sums = [_row(ctx, terms, bias, below) for terms, bias in rows[place]]
         if place < top:
@@ -151,7 +157,7 @@ def run_both(network: SparseNetwork, x: Float, y: Float) -> tuple[Float, Float]:
     output = sums[0]
     arrived = [y]
     for place in range(top, -1, -1):
-        size = len(rows[place - 1]) if place else 1
+        size = len(rows[place - 1]) if place else network.inputs
         sums_back: list[Float | None] = [None] * size
         for (terms, _), g in zip(rows[place], arrived, strict=True):
             for j, w in terms:
@@ -164,7 +170,7 @@ def run_both(network: SparseNetwork, x: Float, y: Float) -> tuple[Float, Float]:
                 CORRECTLY_ROUNDED.step(Local(use.function, g, a, b, ctx, ctx))
                 for g, a, b in zip(arrived, pre, post, strict=True)
             ]
-    return output, arrived[0]
+    return output, arrived
 
 
 Row = tuple[list[tuple[int, Float]], Float]

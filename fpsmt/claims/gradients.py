@@ -76,15 +76,15 @@ def problem_from_json(data: Mapping[str, Json]) -> GradientProblem:
     )
 
 
-def problem_text(problem: GradientProblem) -> str:
-    """The problem in one line."""
+def problem_text(problem: GradientProblem, inputs: bool = True) -> str:
+    """The problem in one line, with or without its inputs."""
     net = problem.network
     what = f"{len(net.nodes)} nodes, {net.parameters} parameters in {net.node(problem.at).format}"
     rules = problem.rules
     named = rules.name if isinstance(rules, DerivativeRule) else "; ".join(f"{n}: {r.name}" for n, r in rules.items())
     words = [
         f"N of {what}, sha256 {net.digest[:12]}",
-        ", ".join(f"{name} = {_vector(v)}" for name, v in problem.inputs.items()),
+        *([", ".join(f"{name} = {_vector(v)}" for name, v in problem.inputs.items())] if inputs else []),
         "loss derivative " + ", ".join(_vector(v) for v in problem.loss.values()),
         f"forward {_executions(problem.forward, PAPER)}",
         f"backward {_executions(problem.backward, PAPER_BACKWARD)}",

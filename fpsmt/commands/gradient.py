@@ -1,4 +1,4 @@
-"""``fpsmt gradient``: which gradients reverse mode can return at one input, over all executions of both passes."""
+"""``fpsmt gradient``: which gradients reverse mode can return, over all executions of both passes."""
 
 from __future__ import annotations
 
@@ -29,6 +29,7 @@ from fpsmt.commands.options import Reader, read_context, read_execution
 from fpsmt.errors import Unsupported, UsageError
 
 if TYPE_CHECKING:
+    from fpsmt.claims.gradient_targets import Target
     from fpsmt.floats import Float, Format
     from fpsmt.networks.reach import GradientProblem
 
@@ -38,9 +39,21 @@ NARROWER = "narrow --order, or ask for one --component"
 
 def gradient_command(
     net: Annotated[str, typer.Argument(metavar="NET.npz", help="weights1, bias1, …, or a saved network.")],
-    at: Annotated[str, typer.Option("--at", metavar="X", help="The input: 0.5,-1 or FILE.npy.  Required.")] = "",
+    at: Annotated[str, typer.Option("--at", metavar="X", help="The input: 0.5,-1 or FILE.npy; or else --box.")] = "",
+    box: Annotated[
+        str | None, typer.Option("--box", metavar="LO:HI,…", help="Every input in this range, or (--some) some.")
+    ] = None,
     target: Annotated[
-        str | None, typer.Option("--target", metavar="G", help="The gradient that is asked for: 0,1 or FILE.npy.")
+        str | None,
+        typer.Option(
+            "--target", metavar="G", help="The gradient asked for: 0,1 or FILE.npy, LO:HI, zero, nan, wrong-sign, …"
+        ),
+    ] = None,
+    value: Annotated[
+        str | None, typer.Option("--value", metavar="V", help="And the value: a number, LO:HI or a kind, as --target.")
+    ] = None,
+    weights: Annotated[
+        str | None, typer.Option("--free-weights", metavar="LO:HI", help="Every (--some: some) weights and biases.")
     ] = None,
     some: Annotated[bool, typer.Option("--some", help="Asks whether some execution returns G, not every one.")] = False,
     upstream: Annotated[
@@ -75,18 +88,26 @@ def gradient_command(
     The first word after `gradient` is every, some or never (how many executions return G), or exact without --target.
     Exit code 0 when every execution returns G (with --some: when some execution does), 1 when not.
 
+    G is a number for each element; or, for each or for all, LO:HI or a kind: zero (±0), nonzero, nan, finite, infinite,
+    positive, negative, any; or wrong-sign, the sign that the derivative in real numbers does not have.
+
+    With --box, --value or --free-weights the inputs and weights are quantified as executions are, and engines for
+    formulas decide; then the word is every, not-every, some, never or unknown.
+
     \b
     Examples:
       fpsmt gradient net.npz --at 1
       fpsmt gradient net.npz --at 0.5,-1 --target 1,0 --order left-to-right
+      fpsmt gradient net.npz --box -1:1 --target nan --some
     """
+    from fpsmt.commands.gradient_query import Asked, answer, read_box
     from fpsmt.files.models import read_model, round_network
     from fpsmt.networks.autodiff import rule_named
     from fpsmt.networks.reach import GradientProblem
 
     check_limits(timeout, jobs)
-    if not at:
-        raise UsageError("gradient needs --at X, the input, e.g. --at 0.5,-1")
+    if bool(at) == (box is not None):
+        raise UsageError("gradient needs --at X, the input, e.g. --at 0.5,-1; or --box LO:HI, all inputs of a range")
     if some and target is None:
         raise UsageError("--some asks about a gradient: give --target G")
     forward = read_execution(order, fma, accumulator, products, bias_place)
@@ -96,7 +117,11 @@ def gradient_command(
         network, changed, total = round_network(network, read_context("--format", format))
         about += f"; rounded to {format}: {changed} of {total} parameters changed"
     say(about)
-    x = _vector(at, network.input.format, network.input.size, "--at")
+    fmt, elements = network.input.format, network.input.size
+    if box is None:
+        x = _vector(at, fmt, elements, "--at")
+    else:
+        x = tuple(low for low, _ in read_box(box, fmt, elements, "--box"))
     output = network.output
     size = network.sizes[output.name]
     if upstream is None and size > 1:
@@ -104,9 +129,11 @@ def gradient_command(
     y = _vector(upstream or "1", output.format, size, "--upstream")
     rule = rule_named(derivative)
     problem = GradientProblem(network, x, y, forward, backward, rule, "", component)
-    length = network.input.size if component is None else 1
-    wanted = None if target is None else _vector(target, network.input.format, length, "--target")
     saver = Saver.of("gradient", json_to, out, no_save)
+    asked = Asked(box, target, value, weights, some)
+    if asked.over_points:
+        return answer(asked.query(network, problem, x), saver, timeout, jobs)
+    wanted = asked.query(network, problem, x).target if target is not None else None
     return _Answer(problem, wanted, some, saver).go(timeout)
 
 
@@ -132,7 +159,7 @@ class _Answer:
     """The exact set of gradients, and what it says about the one that is asked for."""
 
     problem: GradientProblem
-    target: tuple[Float, ...] | None
+    target: tuple[Target, ...] | None
     some: bool
     saver: Saver
 
@@ -161,8 +188,10 @@ class _Answer:
         obligations = [_obligation("all gradients", verdict_to_json(whole), "proved")]
         reached, asked = "exact", claim
         if self.target is not None:
-            asked = GradientOutcomes(self.problem, (self.target,))
-            reached = "never" if self.target not in claim.outcomes else "every" if len(claim.outcomes) == 1 else "some"
+            good_ones = [self.meets(v) for v in claim.outcomes]
+            reached = "every" if all(good_ones) else "some" if any(good_ones) else "never"
+        if self.one is not None:
+            asked = GradientOutcomes(self.problem, (self.one,))
             verdict = kernel.apply("all executions", asked)
             expected = "proved" if reached == "every" else "refuted"
             obligations.append(_obligation("every execution returns the target", verdict_to_json(verdict), expected))
@@ -170,7 +199,7 @@ class _Answer:
         runs = reachable_gradients(self.problem)
         data = {
             "command": "gradient",
-            "claim": {"text": self.text(asked.text), "hash": asked.hash},
+            "claim": {"text": self.text(asked.text), "hash": self.key(asked)},
             "verdict": "proved" if good else "refuted",
             "seconds": round(time.monotonic() - start, 4),
             "evidence": None,
@@ -186,15 +215,34 @@ class _Answer:
         }  # fmt: skip
         self.saver.report(data)
         self.show(reached, asked, list(runs))
-        self.saver.save(hashlib.sha256(f"{self.some} {asked.hash}".encode()).hexdigest(), data)
+        self.saver.save(hashlib.sha256(f"{self.some} {self.key(asked)}".encode()).hexdigest(), data)
         return EXIT_OF[str(data["verdict"])]
+
+    @property
+    def one(self) -> tuple[Float, ...] | None:
+        """The one gradient that is asked for; None where that is a set."""
+        found = tuple(t.low for t in self.target or () if t.low is not None and t.low == t.high)
+        return found if self.target is not None and len(found) == len(self.target) else None
+
+    def meets(self, gradient: tuple[Float, ...]) -> bool:
+        return self.target is not None and all(t.holds(g) for t, g in zip(self.target, gradient, strict=True))
+
+    def key(self, asked: Any) -> str:
+        """The hash of the claim, and of a target that is not part of it."""
+        if self.target is None or self.one is not None:
+            return str(asked.hash)
+        return hashlib.sha256(f"{asked.hash} {self.words}".encode()).hexdigest()
+
+    @property
+    def words(self) -> str:
+        return ",".join(map(str, self.target or ())) if self.one is None else _word(self.one)
 
     def text(self, claim: str) -> str:
         from fpsmt.claims.gradients import problem_text
 
-        if self.target is None or not self.some:
+        if self.target is None or (not self.some and self.one is not None):
             return claim
-        return f"∃ execution: the gradient is {_word(self.target)} for {problem_text(self.problem)}"
+        return f"{'∃' if self.some else '∀'} execution: the gradient is {self.words} for {problem_text(self.problem)}"
 
     def show(self, reached: str, asked: Any, vectors: list[tuple[Float, ...]]) -> None:
         from fpsmt.claims.gradients import trace_lines
@@ -211,7 +259,7 @@ class _Answer:
         if len(vectors) > SHOWN:
             printer(f"… and {len(vectors) - SHOWN} more")
         runs = reachable_gradients(self.problem)
-        chosen = [v for v in vectors if v == self.target][:1] + [v for v in vectors if v != self.target][:1]
+        chosen = [v for v in vectors if self.meets(v)][:1] + [v for v in vectors if not self.meets(v)][:1]
         for v in chosen:
             lines = trace_lines(self.problem.execute(runs[v]), runs[v])
             printer("", f"{_word(v)}, by this execution:", *(f"  {line}" for line in lines))

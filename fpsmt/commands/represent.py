@@ -74,14 +74,18 @@ def represent_command(
     if layers is not None and not gradients:
         raise UsageError("--layers is for networks with gradients: add --gradients")
     if gradients:
-        from fpsmt.commands import represent_gradients
+        from fpsmt.commands import represent_gradients, represent_vectors
         from fpsmt.commands.options import read_context
+        from fpsmt.files.gradient_tables import read_vector_gradients
 
         if output is not None:
             _check_output(output)
         if tables is None or len(tables) != 1 or random is not None:
             raise UsageError("--gradients needs one table with rows x, f, h, g")
         ctx, saver = read_context("--format", format), Saver.of("represent", json_to, out, no_save)
+        vectors = read_vector_gradients(tables[0], ctx.format)
+        if vectors is not None:
+            return represent_vectors.run(vectors, ctx, activation, order, layers, saver, timeout, output)
         return represent_gradients.run(tables[0], ctx, activation, order, layers, saver, timeout, output)
     if order != "any":
         raise UsageError(f"--order {order}: networks are made for every order at once; leave --order out, or write any")

@@ -183,6 +183,8 @@ def copies_needed(fmt: Format) -> int:
     >>> [copies_needed(fmt) for fmt in (float16, bfloat16, float32, float64)]
     [9, 3, 3, 3]
     """
+    if damping(fmt) >= 1:
+        raise UsageError(f"a gradient killer of {fmt} does not make gradients smaller: its emax is at most p")
     m, left = 0, fmt.largest
     while left > fmt.smallest / 2:
         m, left = m + 1, left * damping(fmt)

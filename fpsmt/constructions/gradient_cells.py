@@ -10,7 +10,8 @@ from collections.abc import Iterator
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from fpsmt.constructions.gradient_functions import LAYERS, circuit, lowest_weights, positive, run_circuit, scales
+from fpsmt.constructions.gradient_circuits import first_wrong
+from fpsmt.constructions.gradient_functions import APART, circuit, least_layers, lowest_weights, positive, scales
 from fpsmt.constructions.gradient_tables import LEAST_LAYERS, Builder, climb, domain, factors, ladder, split, targets
 from fpsmt.constructions.gradient_traces import second_layer
 from fpsmt.floats import Context, pow2
@@ -121,7 +122,7 @@ class Circuits(Cells):
 
     def __init__(self, ctx: Context) -> None:
         super().__init__(ctx, any_order=False)
-        self.layers = LAYERS
+        self.layers, self.positive = least_layers(ctx.format), positive(ctx.format)
 
     def checks(self) -> Iterator[tuple[str, str]]:
         yield "the first two layers", self.detectors()
@@ -142,17 +143,12 @@ class Circuits(Cells):
 
     def circuit(self, place: int) -> str:
         """At every y > 0: finite on every level, and in the end A at y₀ and 0 elsewhere; loss derivatives times ≤ 1."""
-        y = positive(self.ctx.format)
+        y = self.positive
         levels = circuit(self.ctx, place)
-        wanted = np.zeros((2, len(y)))
-        wanted[:, place - 1] = scales(self.ctx.format)
-        found = run_circuit(self.ctx, levels, y)
         weights = [w for level in levels for node in level for _, w in node]
-        good = bool(self.are_floats(weights).all())
+        good = bool(self.are_floats(weights).all()) and len(levels) == self.layers - APART and len(levels[-1]) == 2
         good = good and all(len(node) == 1 and abs(node[0][1]) <= 1.0 for node in levels[0])
-        for level in found:
-            good = good and bool(np.isfinite(level).all())
-        if not (good and len(found) == LAYERS - 3 and (found[-1] == wanted).all()):
+        if not (good and first_wrong(self.ctx, levels, y, place - 1, scales(self.ctx.format)) < 0):
             return f"at y₀ = {y[place - 1]}"
         return ""
 

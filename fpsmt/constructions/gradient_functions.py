@@ -1,8 +1,8 @@
 """ReLU networks whose gradient is any odd function of the loss derivative: Theorem 3.2 of arXiv 2605.01702.
 
-The paper needs L ≥ 2^(E + 1) + 2M + 9 layers; these have twelve or more.  Reverse mode through neurons that are always
-active is a linear program with roundings, and its input is the loss derivative y.  For each float y₀ > 0 a *circuit*
-returns sign(y)·A where |y| = y₀ and 0 for every other y, from three effects of rounding:
+The paper needs L ≥ 2^(E + 1) + 2M + 9 layers; these have twelve or more, in float16 thirteen.  Reverse mode through
+neurons that are always active is a linear program with roundings, and its input is the loss derivative y.  For each
+float y₀ > 0 a *circuit* returns sign(y)·A where |y| = y₀ and 0 for every other y, from three effects of rounding:
 
 * threshold: u = y ⊗ … ⊗ w is 0 below y₀, because less than or half of ω rounds to 0, and ω at y₀.  u⁺ is that of the
   next float;
@@ -30,7 +30,7 @@ from fpsmt.floats.vector import Carriers, are_numbers, arithmetic, from_ordinals
 from fpsmt.functions import implementation_named
 
 LAYERS = 12
-LEVELS = LAYERS - 3  #: of a circuit, from the loss derivative on; the layers 1, 2 and the last are not part of it
+APART = 3  #: the layers 1, 2 and the last are not part of a circuit, whose levels count from the loss derivative on
 
 Node = tuple[tuple[int, float], ...]  #: (place in the level above, weight), added from left to right
 Level = tuple[Node, ...]
@@ -44,6 +44,11 @@ def positive(fmt: Format) -> Carriers:
 def scales(fmt: Format) -> tuple[float, float]:
     """The two numbers A that circuits return: 1, and the largest gap between floats of the domain."""
     return 1.0, float(pow2(max(fmt.emax - 3 - fmt.fraction_bits, 0)))
+
+
+def least_layers(fmt: Format) -> int:
+    """Thirteen where the format's exponents are few for its precision: one more level then splits a weight."""
+    return LAYERS + (3 * fmt.fraction_bits + 5 > 2 * fmt.emax)
 
 
 def run_circuit(ctx: Context, circuit: Sequence[Level], y: Carriers) -> list[Carriers]:
@@ -94,7 +99,7 @@ def circuit(ctx: Context, place: int) -> tuple[Level, ...]:
     small = place < 4 << p  # y₀ < 2^(p + 3)·ω
     a, b, c = threshold(ctx, place, not small)
     passed: Level = (((0, 1.0),),)
-    levels: list[Level] = [passed] * 3
+    levels: list[Level] = [passed] * (least_layers(fmt) - LAYERS + 3)
     if last:
         levels += [(((0, a),),), (((0, b),),), (((0, c),),), passed]
     else:
@@ -110,7 +115,7 @@ def circuit(ctx: Context, place: int) -> tuple[Level, ...]:
 
 
 def without_large(fmt: Format) -> list[Level]:
-    """Four levels: y where y ≤ 2^(p + 3)·ω, and 0 above.
+    """Four levels, or five: y where y ≤ 2^(p + 3)·ω, and 0 above.
 
     Q = y ⊖ (y ⊗ 2^−k) ⊗ 2^k, k = p + 4, is y there, 0 from 2^k·2^emin on, and at most 2^(k−1)·ω between, where
     v = y ⊗ 2^−k is at least ω and at most 2^p·ω: so v ⊖ (v ⊗ 2^−k′) ⊗ 2^k′ with k′ = p + 1 is v, and absorbs Q.
@@ -118,12 +123,14 @@ def without_large(fmt: Format) -> list[Level]:
     p = fmt.fraction_bits
     k, k2, total = float(pow2(p + 4)), float(pow2(p + 1)), 2 * p + 4
     part = float(pow2(max(total - fmt.emax, 0)))
-    strong = float(pow2(total)) / part
-    v: Node = ((1, part), (2, -part * k2))
+    strong, split = float(pow2(total)) / part, least_layers(fmt) > LAYERS
+    v: Node = ((1, 1.0), (2, -k2)) if split else ((1, part), (2, -part * k2))
+    scaled: list[Level] = [(((0, part),), ((1, 1.0),), ((2, part),))] * split
     return [
         (((0, 1.0),), ((0, 1 / k),)),
         (((0, 1.0), (1, -k)), ((1, 1.0),), ((1, 1 / k2),)),
         (v, ((0, 1.0),), v),
+        *scaled,
         (((0, strong), (1, 1.0), (2, -strong)),),
     ]
 
@@ -138,15 +145,16 @@ def lowest_weights(fmt: Format, gap: Carriers, gradient: Carriers) -> tuple[Carr
 
 
 def function_network(
-    ctx: Context, xs: Carriers, values: Carriers, gradients: Carriers, size: int = LAYERS
+    ctx: Context, xs: Carriers, values: Carriers, gradients: Carriers, size: int | None = None
 ) -> SparseNetwork:
     """The network for distinct points xs: `gradients[i, j]` is g(xs[i], y) for the j-th float y > 0, and g is odd in y.
 
-    `Unsupported` where the format's exponents do not suffice for a circuit, and for fewer than twelve layers.
+    `Unsupported` where the format's exponents do not suffice for a circuit, and for fewer than `least_layers`.
     """
-    if size < LAYERS:
-        raise Unsupported(f"{size} layers are too few: {LAYERS} are needed")
-    build = _Functions(ctx, xs, values, gradients, size - LAYERS)
+    least = least_layers(ctx.format)
+    if size is not None and size < least:
+        raise Unsupported(f"{size} layers are too few: {least} are needed")
+    build = _Functions(ctx, xs, values, gradients, (size or least) - least)
     hidden = [build.level(k) for k in range(build.levels - 1, -1, -1)]
     layers = (build.base.first(), build.base.second(), *hidden, build.last())
     return SparseNetwork(ctx, 1, implementation_named("relu"), layers)
@@ -164,7 +172,7 @@ class _Functions:
         self.values = values[self.level_points]
         used = np.flatnonzero((gradients != 0.0).any(axis=0))
         passed: Level = (((0, 1.0),),)
-        self.levels = LEVELS + extra
+        self.levels = least_layers(fmt) - APART + extra
         self.circuits = [(passed,) * extra + circuit(ctx, int(j) + 1) for j in used]
         steep = self.base.steep
         which, weight = lowest_weights(fmt, self.base.here.gap[steep, None], gradients[np.ix_(steep, used)])

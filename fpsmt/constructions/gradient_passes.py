@@ -1,4 +1,4 @@
-"""Both passes of a sparse network of one input, through every neuron, at many inputs: any activation, no shortcuts.
+"""Both passes of a sparse network, through every neuron, at many inputs: any activation, no shortcuts.
 
 Trusted: the twin of `networks.run` and `networks.gradient` on arrays, with sums from left to right, biases last and
 correctly rounded derivatives.  What takes time is every product at every input; `gradient_traces` is for larger ones.
@@ -25,17 +25,18 @@ TABLE_BITS = 16
 def both_passes(network: SparseNetwork, inputs: Carriers, upstream: Carriers) -> tuple[Carriers, Carriers]:
     """N(x) and D^AD of N at x for the loss derivative y, for each (x, y) of two arrays; one output.
 
+    Inputs and gradients have the shape (n,) for one input, and (n, d) for d inputs.
     NaN and infinities propagate as in the arithmetic.  `Unsupported` where there is too much to compute.
     """
     layers, n, k = network.layers, len(inputs), parameters(network.context)
-    if network.inputs != 1 or network.outputs != 1:
-        raise Unsupported("both passes are for one input and one output")
+    if network.inputs != (inputs.shape[1] if inputs.ndim > 1 else 1) or network.outputs != 1:
+        raise Unsupported("both passes are for inputs of the network's size and one output")
     if sum(len(layer.weights) for layer in layers) * n > MOST_PRODUCTS:
         raise Unsupported(f"the network has too many weights for {n} inputs")
     if max(layer.size for layer in layers) * n > MOST_VALUES:
         raise Unsupported(f"the network has too many neurons for {n} inputs")
     apply, slope = _activation(network)
-    below, before = np.reshape(np.asarray(inputs, float), (n, 1)), []
+    below, before = np.reshape(np.asarray(inputs, float), (n, network.inputs)), []
     for place, layer in enumerate(layers):
         sums = np.empty((n, layer.size))
         _forward(*_arrays(layer), layer.bias, np.ascontiguousarray(below), k, sums)
@@ -44,10 +45,10 @@ def both_passes(network: SparseNetwork, inputs: Carriers, upstream: Carriers) ->
     output = below[:, 0]
     g = np.reshape(np.asarray(upstream, float), (n, 1))
     for place in range(len(layers) - 1, -1, -1):
-        arrived = np.empty((n, layers[place - 1].size if place else 1))
+        arrived = np.empty((n, layers[place - 1].size if place else network.inputs))
         _backward(*_arrays(layers[place]), np.ascontiguousarray(g), k, arrived)
         g = arithmetic(network.context).mul(arrived, slope(before[place - 1])) if place else arrived
-    return output, g[:, 0]
+    return output, g.reshape(inputs.shape)
 
 
 def _arrays(layer: Layer) -> tuple[Any, Any, Any]:

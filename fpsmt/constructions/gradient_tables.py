@@ -72,8 +72,8 @@ def targets(fmt: Format, gap: Carriers, gradient: Carriers) -> tuple[Carriers, C
     A = 1 where |g|·γ is at most 2^emax, else γ, for which |g| / γ is a normal number.
     """
     size = np.abs(gradient)
-    small = (gap <= 1.0) | (size <= float(pow2(fmt.emax)) / gap)
     with np.errstate(over="ignore"):
+        small = (gap <= 1.0) | (size <= float(pow2(fmt.emax)) / gap)
         return np.where(small, 1.0, gap), np.where(small, size, size / gap)
 
 
@@ -141,7 +141,8 @@ def layer_of(parts: Sequence[Block]) -> Layer:
 def climb(fmt: Format, gap: Carriers) -> tuple[Carriers, NDArray[np.int64]]:
     """(C, d): C ⊗ γ = 2^−d with d as small as a weight C ≤ 2^emax allows."""
     most = float(pow2(fmt.emax))
-    scale = np.minimum(1.0 / gap, most)
+    with np.errstate(over="ignore"):
+        scale = np.minimum(1.0 / gap, most)
     return scale, -np.log2(scale * gap).astype(np.int64)
 
 

@@ -1,7 +1,8 @@
-"""The facts of `gradient_cells` about formats whose floats are too many to run through: up to 32 bits.
+"""The facts of `gradient_cells` about formats whose floats are too many to run through: up to 64 bits.
 
 Trusted, for rounding to nearest even in IEEE formats; M is 2^(emax − 2), p the fraction bits.  Computed: the indicator
-for every gap, values whose ulp is below 4ω, all significands of loss derivatives, all exponents.  The rest by hand:
+for every gap, all exponents; up to 32 bits also values whose ulp is below 4ω, and all significands of loss derivatives,
+so that these two are known twice.  The rest by hand:
 
 * hat and t.  In the reading of z, γ = z − z⁻ is a float, a power of two 2^e with emin − p ≤ e ≤ emax − 3 − p, and
   z⁺ − z ≥ γ.  Products of layer 1 are exact, and |2x − 2z| ≤ 4M = 2^emax.  At x = z: a = γ, b = c = 0.  At x ≤ z⁻:
@@ -9,10 +10,17 @@ for every gap, values whose ulp is below 4ω, all significands of loss derivativ
   d = x − z ≥ γ: c = 0, and x − z⁻ = d + γ ≤ 2d, so that a ≤ b and hat = 0; and b ≥ 2γ, so that t = 0;
 * values v with an ulp of 4ω or more: ω is less than half of it, so that ω ⊕ v = v, even at a power of two, below which
   the floats are 2ω apart or more: ω is at most half of that, and v is even;
+* values v = n·ω with an ulp of ω: β = ω, and c = v − ω is exact, being a multiple of ω up to 2^(p + 1)·ω in size.
+  Values v = ±2m·ω with an ulp of 2ω: where v ⊕ ω = v there is nothing to show.  Else m is odd, or v = −2^(p + 1)·ω.
+  For odd m, v ⊖ ω is a tie and goes to the even float below v, where adding ω, another tie, leaves it; for the power
+  of two v ⊖ ω is v.  So β = 2ω; c = v − 2ω is a float, and β + c = v is one;
 * w₃.  A = 1 and w₃ = |g|, where γ ≤ 1 or |g|·γ ≤ 2^emax.  Else A = γ, |g| > 2^emax/γ, and |g|/γ > 2^emax/γ² is at least
   2^(2p + 6 − emax), which is normal: so |g|/γ is a float, and γ times it is |g|;
 * w₅ and w₄.  With |h| = m·2^k, 1 ≤ m < 2, w₅ is 1 or ¾ times 2^i.  Where nothing leaves the normal numbers, rounded
   products of significands do not depend on exponents, so that all m at one exponent and all (k, A) are all there is.
+  q = m, or m ⊗ ¾ for m > 1.5, is in [1, 1.5].  q ⊗ w = 1 for the w in [(1 − 2^(−p − 2))/q, (1 + 2^(−p − 1))/q], where
+  ties go to 1.  This is at least 2^(−p − 1) long, as far as floats of [½, 1] are apart, and begins above ½: so there
+  is a float w in it, but perhaps where its end exceeds 1; then q = 1, and w = 1.
 """
 
 from __future__ import annotations
@@ -27,6 +35,7 @@ from fpsmt.floats import Context, pow2
 from fpsmt.floats.vector import arithmetic, from_ordinals, ordinals
 
 CHUNK = 1 << 20
+COUNTED_BITS = 32  #: formats whose significands are run through
 
 
 class WideCells(Cells):
@@ -46,8 +55,9 @@ class WideCells(Cells):
         fmt = self.ctx.format
         yield "the form of the format", "" if fmt.is_ieee and fmt.emax >= fmt.fraction_bits + 3 else str(fmt)
         yield "the indicator", self.indicator()
-        yield "values", self.values()
-        yield "significands of loss derivatives", self.significands()
+        if fmt.bits <= COUNTED_BITS:
+            yield "values", self.values()
+            yield "significands of loss derivatives", self.significands()
         yield "exponents of loss derivatives", self.exponents()
 
     def values(self) -> str:

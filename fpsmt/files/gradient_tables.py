@@ -3,9 +3,25 @@
 from __future__ import annotations
 
 from fpsmt.claims.gradient_representation import GradientTable
+from fpsmt.claims.gradient_vectors import VectorGradients
 from fpsmt.errors import UsageError
-from fpsmt.files.representations import read_table
+from fpsmt.files.representations import read_table, row_length
 from fpsmt.floats import Format
+
+
+def read_vector_gradients(path: str, fmt: Format) -> VectorGradients | None:
+    """Rows x₁, …, x_d, f, h, g₁, …, g_d, d at least 2, from the same files; None where rows are of other lengths."""
+    columns = row_length(path, fmt)
+    if columns < 6 or columns % 2:
+        return None
+    inputs = (columns - 2) // 2
+    read = read_table(path, fmt, inputs + 2)
+    if read.inputs != inputs:
+        return None
+    try:
+        return VectorGradients(fmt, read.points, read.values[:, 0], read.values[:, 1], read.values[:, 2:])
+    except UsageError as error:
+        raise UsageError(f"{path}: {error}") from None
 
 
 def read_gradient_table(path: str, fmt: Format) -> GradientTable:

@@ -54,6 +54,14 @@ def read_table(path: str, fmt: Format, outputs: int = 1) -> Values:
         raise UsageError(f"{path}: {error}") from None
 
 
+def row_length(path: str, fmt: Format) -> int:
+    """How many numbers a row of the table has; 0 where there are no rows."""
+    if path.endswith(".npz"):
+        return sum(array.shape[1] if array.ndim == 2 else 1 for array in _npz(path))
+    rows = load_array(Path(path)) if path.endswith(".npy") else _csv(path, fmt)
+    return int(rows.shape[1]) if rows.ndim == 2 else 0
+
+
 def read_tables(paths: Sequence[str], fmt: Format, outputs: int = 1) -> Values:
     """Tables side by side, on the inputs of all of them; where a table lacks an input, its values are 0."""
     tables = [read_table(path, fmt, outputs) for path in paths]

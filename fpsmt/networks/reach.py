@@ -40,6 +40,7 @@ from fpsmt.networks.nodes import OPERATIONS, Activation, Affine, Cast, Constant,
 from fpsmt.networks.orders import AnyOrder, Contiguous, Depth, Order, Sequential, Union
 from fpsmt.networks.outcomes import Sum, reachable
 from fpsmt.networks.trees import Tree
+from fpsmt.networks.zeros import without_zeros
 
 MAX_STATES = 200_000  #: states after one node
 MAX_SPLITS = 2_000_000  #: splits of the terms of one sum
@@ -283,6 +284,7 @@ class _Search:
         key = (ctx, tuple(terms), bias, how)
         if key not in self.sums:
             problem = Sum(ctx, _plain(ctx, terms, how), bias, how)
+            problem, whole = without_zeros(problem) or (problem, None)
             self.work += (splits := _splits(problem.terms, bias is not None, how.order))
             if splits > MAX_SPLITS or self.work > MAX_WORK:
                 raise Unsupported(
@@ -290,9 +292,10 @@ class _Search:
                     f"({splits} splits; at most {MAX_SPLITS} for one sum and {MAX_WORK} for all): {NARROW}"
                 )
             try:
-                self.sums[key] = list(reachable(problem).items())
+                found = reachable(problem).items()
             except Unsupported as error:
                 raise Unsupported(f"the sum {where}: {error}") from error
+            self.sums[key] = [(value, whole(tree) if whole else tree) for value, tree in found]
         return self.sums[key]
 
     def _merged(self, states: Iterable[tuple[State, Chain]], name: str) -> States:

@@ -7,6 +7,7 @@ import json
 import re
 import zipfile
 from collections.abc import Callable
+from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
@@ -147,9 +148,11 @@ def network_from_json(data: Any) -> Network:
 
 
 def _put_hex(fmt: Format, array: Carriers) -> Any:
-    if array.ndim == 2:
-        return [_put_hex(fmt, row) for row in array]
-    return [short_hex(x.hex()) if embeds(fmt) else x.hex for x in array.tolist()]
+    if not embeds(fmt):
+        return [_put_hex(fmt, row) for row in array] if array.ndim == 2 else [x.hex for x in array.tolist()]
+    codes, places = np.unique(np.ascontiguousarray(array, np.float64).view(np.int64), return_inverse=True)
+    texts = [short_hex(x.hex()) for x in codes.view(np.float64).tolist()]
+    return np.array(texts, dtype=object)[places].reshape(array.shape).tolist()
 
 
 def _get_hex(fmt: Format, data: Any, where: str) -> Any:
@@ -166,7 +169,8 @@ def _get_hex(fmt: Format, data: Any, where: str) -> Any:
         if not isinstance(text, str):
             raise UsageError(f"{where}: {text!r} is not a string with a hex float")
         try:
-            values.append(_quickly(text) if quick and _PLAIN_HEX.fullmatch(text) else exactly(fmt, read_number(text)))
+            known = _quickly(text) if quick else None
+            values.append(exactly(fmt, read_number(text)) if known is None else known)
         except ValueError:
             raise UsageError(f"{where}: {text[:60]!r} is not a hex float with a value of {fmt}") from None
     out = np.empty(len(values), dtype=object)
@@ -178,8 +182,12 @@ def _get_hex(fmt: Format, data: Any, where: str) -> Any:
 _PLAIN_HEX = re.compile(r"-?0x1(\.[0-9a-f]{1,13})?p[+-]\d{1,3}|-?0x0p\+0")
 
 
+@lru_cache(maxsize=1 << 12)
 def _quickly(text: str) -> Any:
-    """The float64 a plain hex float stands for; exactly that number, as nothing below 2^−1022 gets here."""
+    """The float64 a plain hex float stands for; exactly that number, as nothing below 2^−1022 gets here.  None for
+    other texts."""
+    if not _PLAIN_HEX.fullmatch(text):
+        return None
     exponent = int(text.partition("p")[2])
     return float.fromhex(text) if -1022 <= exponent <= 1023 else read_number(text)
 

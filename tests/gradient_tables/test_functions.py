@@ -12,12 +12,20 @@ from fpsmt.claims import AllGradientFunctions, GradientFunctions, RepresentsGrad
 from fpsmt.claims.gradient_representation import run_both
 from fpsmt.constructions import gradient_cells
 from fpsmt.constructions.gradient_cells import Circuits
-from fpsmt.constructions.gradient_functions import circuit, function_network, positive, run_circuit, scales
+from fpsmt.constructions.gradient_circuits import first_wrong
+from fpsmt.constructions.gradient_functions import (
+    circuit,
+    function_network,
+    least_layers,
+    positive,
+    run_circuit,
+    scales,
+)
 from fpsmt.constructions.gradient_tables import domain
 from fpsmt.engines import decide
 from fpsmt.errors import EvidenceError, Unsupported, UsageError
 from fpsmt.floats import Format, context, float8_e3m4, float8_e4m3, float8_e5m2, float16, ieee
-from fpsmt.floats.vector import Carriers, to_floats, values
+from fpsmt.floats.vector import Carriers, are_numbers, to_floats, values
 from fpsmt.kernel import Refuted
 from fpsmt.networks import Execution, gradient, run
 from fpsmt.networks.orders import LEFT_TO_RIGHT
@@ -48,6 +56,31 @@ def test_circuits(fmt: Format) -> None:
         wanted = np.zeros((2, len(y)))
         wanted[:, most + place], wanted[:, most - place] = scales(fmt), [-a for a in scales(fmt)]
         assert (found[-1] == wanted).all() and all(np.isfinite(level).all() for level in found)
+        levels, above = circuit(context(fmt), place), positive(fmt)
+        assert len(levels) == least_layers(fmt) - 3
+        assert are_numbers(fmt, [w for level in levels for node in level for _, w in node]).all()
+        assert first_wrong(context(fmt), levels, above, place - 1, scales(fmt)) == -1
+        assert first_wrong(context(fmt), levels, above, place, scales(fmt)) in (place - 1, place)
+
+
+def test_compiled_circuits() -> None:
+    """The first loss derivative at which a changed circuit is wrong, by arrays and compiled."""
+    ctx, y, rng = context(FMT), positive(FMT), np.random.default_rng(5)
+    numbers, seen = values(FMT, finite=True), set()
+    for place in rng.integers(1, FMT.largest_code + 1, 60).tolist():
+        levels = [[list(node) for node in level] for level in circuit(ctx, place)]
+        level = levels[rng.integers(len(levels))]
+        node = level[rng.integers(len(level))]
+        at = rng.integers(len(node))
+        node[at] = (node[at][0], float(rng.choice(numbers)))
+        found = run_circuit(ctx, levels, y)
+        wanted = np.zeros((2, len(y)))
+        wanted[:, place - 1] = scales(FMT)
+        good = (found[-1] == wanted).all(axis=0) & np.isfinite(np.concatenate(found)).all(axis=0)
+        first = -1 if good.all() else int(np.argmin(good))
+        assert first_wrong(ctx, levels, y, place - 1, scales(FMT)) == first
+        seen.add(first)
+    assert len(seen) > 10
 
 
 def test_the_interpreter_agrees() -> None:
@@ -103,6 +136,8 @@ def test_tables_of_a_wrong_form() -> None:
         GradientFunctions(FMT, [1.0, 1.0], [1.0, 1.0], np.ones((2, 119)))
     with pytest.raises(Unsupported, match="12 are needed"):
         function_network(context(FMT), np.ones(1), np.ones(1), np.ones((1, 119)), 11)
+    with pytest.raises(Unsupported, match="13 are needed"):
+        function_network(context(float16), np.ones(1), np.ones(1), np.ones((1, float16.largest_code)), 12)
 
 
 def test_every_function() -> None:

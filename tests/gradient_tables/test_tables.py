@@ -28,6 +28,7 @@ from fpsmt.floats import (
     float8_e5m2,
     float16,
     float32,
+    float64,
     ieee,
 )
 from fpsmt.floats.vector import Carriers, arithmetic, from_ordinals, ordinals, to_carrier, to_floats, values
@@ -227,7 +228,7 @@ def test_other_activations(fmt: Format, activation: str) -> None:
     assert decide(replace(claim, table=replace(claim.table, values=moved))).name == "refuted"
 
 
-@pytest.mark.parametrize("fmt", [*EIGHT_BITS, float16, bfloat16, float32], ids=str)
+@pytest.mark.parametrize("fmt", [*EIGHT_BITS, float16, bfloat16, float32, float64], ids=str)
 def test_numbers(fmt: Format) -> None:
     ctx, rng = context(fmt), np.random.default_rng(1)
     numbers = some_numbers(fmt, rng)

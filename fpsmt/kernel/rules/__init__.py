@@ -12,6 +12,7 @@ from fpsmt.kernel.rules import (
     gradient_conditions,
     gradient_functions,
     gradient_representation,
+    gradient_vectors,
     gradients,
     identities,
     predictions,
@@ -27,7 +28,7 @@ from fpsmt.kernel.rules import (
 
 __all__ = [
     "agreement", "approximation", "approximation_networks", "conditions", "contracts", "extremes", "formulas",
-    "functions", "gradient_conditions", "gradient_functions", "gradient_representation", "gradients",
-    "identities", "predictions", "representation", "safety", "safety_intervals", "separation",
+    "functions", "gradient_conditions", "gradient_functions", "gradient_representation", "gradient_vectors",
+    "gradients", "identities", "predictions", "representation", "safety", "safety_intervals", "separation",
     "separation_points", "sums", "universal", "witness",
 ]  # fmt: skip

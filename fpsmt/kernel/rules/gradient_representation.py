@@ -19,7 +19,7 @@ from fpsmt.kernel.kernel import Fails, Holds, Open, Outcome, rule
 from fpsmt.kernel.trust import BALLS, VECTOR
 
 LISTED_BITS = 16  #: formats whose domains are listed
-MAX_BITS = 32
+MAX_BITS = 64
 
 
 @rule("traces of values and gradients")
