@@ -212,21 +212,25 @@ def test_a_box_without_a_value_has_nothing_to_prove() -> None:
     assert decide(stated, Options(timeout=5)).name == "proved"
 
 
+@pytest.mark.parametrize("activation", ["relu", "tanh"])
 @pytest.mark.parametrize(
     ("one", "two", "how"),
     [("float32", "float32", "any fma=any bias=any"), ("float32", "bfloat16", "any accumulator=float32"),
      ("float16", "float8_e5m2", "left-to-right products=exact")],
 )  # fmt: skip
-def test_distances_from_layer_to_layer_hold_in_random_executions(one: str, two: str, how: str) -> None:
+def test_distances_hold_in_random_executions(one: str, two: str, how: str, activation: str) -> None:
+    """Those from layer to layer, which are known for relu alone, and those of linear bounds."""
     rng = Random(f"{one} {two} {how}")
-    first, _, _ = round_network(network(rng, "float8_e4m3", (3, 5, 4, 2)), context(one))
+    first, _, _ = round_network(network(rng, "float8_e4m3", (3, 5, 4, 2), activation), context(one))
     second, _, _ = round_network(first, context(two))
     stated = claim(first, second, Relation("difference"), how, "any fma=any", [(Fraction(-1), Fraction(1))] * 3)
-    linear = Judge(stated).linear
-    assert linear is not None
+    judge = Judge(stated)
+    assert judge.linear is not None
     low, high = np.array([[-1.0, 0.25, -0.5], [0.0, 0.25, -1.0]]), np.array([[0.5, 1.0, 0.0], [0.125, 0.5, -0.75]])
-    far = _apart(linear, [each.state(low, high) for each in linear])
-    assert np.isfinite(far).all()
+    far = _apart(judge.linear, [each.state(low, high) for each in judge.linear])
+    assert np.isfinite(far).all() if activation == "relu" else np.isinf(far).all()
+    facts, _ = judge._linear(low, high, 0)
+    assert np.isfinite(facts.far).all() and (facts.far <= far).all()
     closest = np.inf
     for number in range(40):
         at = number % 2
@@ -238,10 +242,23 @@ def test_distances_from_layer_to_layer_hold_in_random_executions(one: str, two: 
         inputs = to_floats(stated.network.input.format, x)
         y, z = stated.split(run(stated.network, inputs, stated.executions, schedules).output)
         for j, (a, b) in enumerate(zip(y, z, strict=True)):
-            assert abs(a.fraction - b.fraction) <= Fraction(float(far[at, j]))
+            distance = abs(a.fraction - b.fraction)
+            assert distance <= Fraction(float(facts.far[at, j]))
+            for v, bottom, top in zip((a, b), facts.ends[::2], facts.ends[1::2], strict=True):
+                assert Fraction(float(bottom[at, j])) <= v.fraction <= Fraction(float(top[at, j]))
             if a != b:
-                closest = min(closest, float(far[at, j]) / float(abs(a.fraction - b.fraction)))
-    assert closest < 1e5 or one == two  # they are bounds of something
+                closest = min(closest, float(facts.far[at, j]) / float(distance))
+    assert closest < 1e5 or one == two or activation == "tanh"  # they are bounds of something
+
+
+def test_smooth_networks_agree_by_linear_bounds() -> None:
+    net = round_network(network(Random(2), "float8_e4m3", (3, 4, 2), "tanh"), context("float32"))[0]
+    box = [(Fraction(0), Fraction(1, 8))] * 3
+    stated = claim(net, net, Relation("difference", Fraction(1, 64)), "any fma=any", "any", box)
+    found = decide(stated, Options(timeout=20, jobs=1))
+    assert isinstance(found, kernel.Proved) and found.evidence.found["boxes"] > 1
+    closer = replace(stated, relation=Relation("difference", Fraction(1, 2**40)))
+    assert kernel.apply("splits show agreement", closer, found.evidence.data).name == "unknown"
 
 
 def test_distances_of_networks_of_other_shapes_are_not_known() -> None:

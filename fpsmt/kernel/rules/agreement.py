@@ -79,7 +79,8 @@ def _apart(linear: list[Relaxation], states: list[State]) -> Array:
     Let z = W h + b + ε with |ε| ≤ E be the executed values of a step in the first network, z′ those in the second, and
     |h − h′| ≤ d.  Then |z − z′| ≤ |W|·d + |W − W′|·|h′| + |b − b′| + E + E′, and relu brings no two values further
     apart; where both are never positive it makes them 0.  A step that only rounds the second's inputs moves them by its
-    E.  Sums of n numbers ≥ 0 in float64 are short by a factor 1 − ν at most, which 1 + 4ν pays.
+    E.  Other activations are not spoken of.  Sums of n numbers ≥ 0 in float64 are short by a factor 1 − ν at most,
+    which 1 + 4ν pays.
     """
     one, two = (relaxation.steps for relaxation in linear)
     size = np.maximum(np.abs(states[1].low), np.abs(states[1].high))
