@@ -16,7 +16,9 @@ import numpy as np
 import pytest
 from onnx import helper
 
+from fpsmt import kernel
 from fpsmt.cli import main
+from fpsmt.commands.common import TimeLimit, time_limit
 from fpsmt.engines import safety, splitting
 from tests.onnx.building import build, save
 from tests.verify.conftest import Verify
@@ -165,3 +167,24 @@ def test_ctrl_c_and_the_time_limit(verify: Verify, tmp_path: Path, monkeypatch: 
 def test_resume_needs_a_folder(verify: Verify) -> None:
     ran = verify(SAFE, *COMMAND, "--resume", "--no-save")
     assert ran.code == 2 and "leave out --no-save" in ran.errors
+
+
+@pytest.mark.parametrize("kind", [TimeLimit, KeyboardInterrupt])
+def test_an_interruption_that_compiled_code_hides(
+    kind: type[BaseException], verify: Verify, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It becomes the cause of a SystemError, perhaps of several."""
+    verify(SAFE, *COMMAND)
+    (saved,) = (tmp_path / "fpsmt-results").glob("verify-*.json")
+
+    def hidden(*_: Any) -> Any:
+        inner = SystemError("returned a result with an exception set")
+        inner.__cause__ = kind()
+        raise SystemError("returned a result with an exception set") from inner
+
+    with pytest.raises(kind), time_limit(60):
+        hidden()
+    with pytest.raises(SystemError, match="another"), time_limit(60):
+        raise SystemError("another")
+    monkeypatch.setattr(kernel, "check_verdict", hidden)
+    assert main(["check", str(saved)]) == (3 if kind is TimeLimit else 130)  # no failure
