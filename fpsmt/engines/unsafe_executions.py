@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from fpsmt.claims.comparison import Agree
 from fpsmt.claims.predictions import OutputsClose
 from fpsmt.claims.properties import Polytope, Query, Safe
 from fpsmt.engines.predictions import MOVES, Attack, Schedules
@@ -178,7 +179,7 @@ class Hunt:
 
 
 def pushed(
-    claim: Safe, inputs: list[Float], x: Array, rows: Rows, rounds: int
+    claim: Safe | Agree, inputs: list[Float], x: Array, rows: Rows, rounds: int
 ) -> Iterator[tuple[Schedules, Array]]:
     """Schedules, and the outputs under them, that push the outputs at one input below the limits of all rows: each
     round pushes along the gradient of the rows that are farthest above."""
