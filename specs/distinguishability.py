@@ -171,9 +171,18 @@ def two_coordinates(function: str, fmt: Format, near: int, beside: int) -> Vecto
 #: (format, function) → (least, count): on [−2^(p+3), 2^(p+3)]² −ω, 0 and ω stay together beside `count` numbers c ≥ 0,
 #: of which those up to least·ω are the first.
 BESIDE = {
+    (float8_e5m2, "cos"): (1, 2),
+    (float8_e5m2, "sqrt1p_square"): (2, 3),
+    (float8_e4m3, "cos"): (2, 3),
+    (float8_e4m3, "gaussian"): (-1, 0),
     (bfloat16, "cos"): (8, 9),
     (bfloat16, "cosh"): (8, 9),
     (bfloat16, "sqrt1p_square"): (8, 9),
+    (bfloat16, "gaussian"): (4, 5),
+    (float16, "cos"): (16, 615),
+    (float16, "cosh"): (16, 705),
+    (float16, "sqrt1p_square"): (33, 1274),
+    (float16, "gaussian"): (16, 615),
 }
 
 
@@ -181,15 +190,15 @@ BESIDE = {
     "A-beside",
     source="arXiv 2605.28704, Corollary 4 in two dimensions (derived)",
     cases=[
-        Case({"function": name, "fmt": fmt, "least": least, "count": count}, quick=False)
+        Case({"function": name, "fmt": fmt, "least": least, "count": count}, quick=fmt.bits == 8)
         for (fmt, name), (least, count) in BESIDE.items()
     ],
 )
 def together_beside(function: str, fmt: Format, least: int, count: int) -> TogetherBeside:
     """No map of two coordinates tells −ω, 0 and ω apart beside exactly these numbers; beside all others maps do.
 
-    In bfloat16 those are 0 to 8ω.  In float16 |w| < 8, and w⊗ω moves no more than ties: beside some large numbers too,
-    whose products are no odd multiples of half a spacing.
+    In bfloat16 those are small.  In float16 |w| < 8, so that w⊗ω does little more than decide ties, and there are large
+    numbers among them.
     """
     high = exactly(fmt, pow2(fmt.fraction_bits + 3))
     setting = Setting(function_named(function), context(fmt), -high, high, Reading.FINITE_ON_DOMAIN)
