@@ -191,7 +191,8 @@ def pushed(
     yield plain, outputs
     weights = np.zeros(len(rows.limits))
     for number in range(rounds):
-        above = rows.weights @ outputs - rows.limits
+        with np.errstate(invalid="ignore"):  # of infinite outputs
+            above = rows.weights @ outputs - rows.limits
         weights[int(np.argmax(above))] += 1.0
         aim = -(weights @ rows.weights) / weights.sum()
         made: Made = ({}, {})
