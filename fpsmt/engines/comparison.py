@@ -168,7 +168,7 @@ class Apart:
             inputs = to_floats(self.format, x[at])
             agree = self.claim.relation.agree(*self.claim.split(to_floats(fmt, outputs[at])))
             if not agree and self.claim.query.has_input(inputs):
-                return inputs, {}
+                return inputs, {}, {}
         if keep:
             listed = [*self.best, *((float(far[at]), x[at]) for at in order)]
             self.best = sorted(listed, key=lambda item: item[0])[:KEPT]
@@ -198,9 +198,9 @@ class Apart:
         for weights in self._aims(x):
             rows = Rows(weights[None], np.full(1, -np.inf), np.ones((1, 1)))
             try:
-                for schedules, outputs in pushed(self.claim, inputs, x, rows, rounds):
+                for made, outputs in pushed(self.claim, inputs, x, rows, rounds):
                     if not self.claim.relation.agree(*self.claim.split(to_floats(fmt, outputs))):
-                        return inputs, schedules
+                        return inputs, *made
             except Unsupported:
                 return None
         return None
