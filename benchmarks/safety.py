@@ -13,7 +13,8 @@ import numpy as np
 from benchmarks.measure import Row, Rows, benchmark, compare, seconds
 from fpsmt.claims import Polytope, Property, Query, Safe
 from fpsmt.engines import Options
-from fpsmt.engines.safety import Progress, Search
+from fpsmt.engines.safety import splitting
+from fpsmt.engines.splitting import Progress
 from fpsmt.engines.unsafe_executions import Hunt
 from fpsmt.kernel import apply
 from fpsmt.networks import Network, parse_execution
@@ -44,14 +45,12 @@ def _claim() -> Safe:
     return Safe(network, parse_execution("any fma=any"), Property((Query(box, (unsafe,)),)))
 
 
-def _search(claim: Safe, relaxation: Relaxation) -> tuple[str, Progress]:
-    done = Progress()
-    hunt = Hunt(claim, relaxation, Random(0))
-    search = Search(claim, claim.safety.queries[0], relaxation, hunt, Options(), done)
-    found = search.run(time.monotonic() + 600, "the query")
-    if not isinstance(found, str):
+def _search(claim: Safe, relaxation: Relaxation) -> tuple[list[str], Progress]:
+    run = splitting(claim, relaxation, Hunt(claim, relaxation, Random(0)), Options(jobs=1))
+    found = run.run(time.monotonic() + 600)
+    if not isinstance(found, list):
         raise RuntimeError(f"not proved: {found}")
-    return found, done
+    return found, run.done
 
 
 @benchmark("safety")
@@ -59,8 +58,8 @@ def safety() -> Rows:
     """A property of a random network of 4 × 50 units in float32, any order and any fma."""
     claim = _claim()
     every, real = (kind(claim.network, claim.executions) for kind in (Relaxation, Reals))
-    tree, done = _search(claim, every)
+    trees, done = _search(claim, every)
     peer = compare("the same over the reals", lambda: seconds(_search, claim, real))
     yield Row(f"safe in every execution: {done.boxes} boxes", seconds(_search, claim, every), peer=peer)
-    data = {"trees": [tree]}
+    data = {"trees": trees}
     yield Row("verifying its tree of splits", seconds(apply, "splits of the inputs", claim, data))

@@ -18,6 +18,7 @@ from fpsmt.commands.approximate import approximate_command
 from fpsmt.commands.audit import audit_command
 from fpsmt.commands.check import check_command
 from fpsmt.commands.common import INTERNAL, INTERRUPTED, PROVED, REFUTED, USAGE, say, silence
+from fpsmt.commands.compare import compare_command
 from fpsmt.commands.conditions import conditions_command
 from fpsmt.commands.distinguish import distinguish_command
 from fpsmt.commands.gradient import gradient_command
@@ -50,6 +51,7 @@ app.command("represent", context_settings=HELP)(represent_command)
 app.command("gradient", context_settings=HELP)(gradient_command)
 app.command("stability", context_settings=HELP)(stability_command)
 app.command("verify", context_settings=HELP)(verify_command)
+app.command("compare", context_settings=HELP)(compare_command)
 app.command("supports", context_settings=HELP)(supports_command)
 app.command("conditions", context_settings=HELP)(conditions_command)
 app.command("distinguish", context_settings=HELP)(distinguish_command)
@@ -59,7 +61,7 @@ app.command("separate", context_settings=HELP)(separate_command)
 app.command("approximate", context_settings={**HELP, "ignore_unknown_options": True})(approximate_command)
 
 COMMANDS = (
-    "prove", "sum", "replay", "check", "audit", "reveal", "represent", "gradient", "stability", "verify",
+    "prove", "sum", "replay", "check", "audit", "reveal", "represent", "gradient", "stability", "verify", "compare",
     "supports", "conditions", "distinguish", "separate", "approximate",
 )  # fmt: skip
 

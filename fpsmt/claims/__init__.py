@@ -4,6 +4,7 @@ from fpsmt.claims.absorption import Absorbed, SizeNeeded
 from fpsmt.claims.approximation import BestError, SupNorm
 from fpsmt.claims.beside import TogetherBeside
 from fpsmt.claims.claim import Claim, Replay, claim_from_json
+from fpsmt.claims.comparison import Agree, Relation
 from fpsmt.claims.conditions import Condition, PartFails, Windows, default_windows
 from fpsmt.claims.contracts import AllowedOutput, MeetsContract
 from fpsmt.claims.distinguishability import Distinguishable, Inseparable, Reading, Separable, Setting
@@ -35,17 +36,15 @@ from fpsmt.claims.universal import Universal
 from fpsmt.claims.vectors import DistinguishableVectors
 
 __all__ = [
-    "Absorbed", "AllDistinguishable", "AllGradientFunctions", "AllGradientTables", "AllowedOutput",
+    "Absorbed", "Agree", "AllDistinguishable", "AllGradientFunctions", "AllGradientTables", "AllowedOutput",
     "AlwaysSeparates", "BestError", "Case", "Claim", "Compliant", "Condition", "ConstantOn", "Distinguishable",
     "DistinguishableVectors", "ForAll", "GradientCondition2", "GradientCondition3", "GradientFunctions",
     "GradientInvariant", "GradientOutcomes", "GradientProblem", "GradientTable", "Identity", "Inseparable",
     "IntervalCondition", "LineClasses", "MeetsContract", "NetworkWithin", "Nonnegative", "Obligation", "PROOFS",
-    "PartFails",
-    "Polytope", "PredictionInvariant", "Property", "Query", "Reading", "Replay", "Represents",
-    "RepresentsGradientFunctions", "RepresentsGradients", "RepresentsVectorGradients", "Run", "SPECS",
-    "Safe", "SameOutput", "Separable",
-    "SeparationCount", "SeparationPoints", "Setting", "SizeNeeded", "Spec", "Steering", "SumExtremes",
-    "SumInvariant", "SumOutcomes", "SumWithin", "SupNorm", "TogetherBeside", "Universal", "Values",
-    "VectorClasses", "VectorGradients", "Windows", "cases", "claim_from_json", "default_windows", "gradient_formula",
-    "proof", "spec",
+    "PartFails", "Polytope", "PredictionInvariant", "Property", "Query", "Reading", "Relation", "Replay",
+    "Represents", "RepresentsGradientFunctions", "RepresentsGradients", "RepresentsVectorGradients", "Run", "SPECS",
+    "Safe", "SameOutput", "Separable", "SeparationCount", "SeparationPoints", "Setting", "SizeNeeded", "Spec",
+    "Steering", "SumExtremes", "SumInvariant", "SumOutcomes", "SumWithin", "SupNorm", "TogetherBeside", "Universal",
+    "Values", "VectorClasses", "VectorGradients", "Windows", "cases", "claim_from_json", "default_windows",
+    "gradient_formula", "proof", "spec",
 ]  # fmt: skip

@@ -21,7 +21,7 @@ from fpsmt.claims.claim import Claim, Json, Replay, claim_kind
 from fpsmt.claims.distinguishability import Reading, Setting, setting_from_json
 from fpsmt.claims.line import absorbs, farthest, numbers, tell_gaps
 from fpsmt.claims.partition import labels
-from fpsmt.claims.places import MAX_BITS
+from fpsmt.claims.places import MAX_BITS, listed
 from fpsmt.errors import Unsupported, UsageError
 from fpsmt.floats import Float, exactly, from_ordinal
 from fpsmt.floats import compiled as kernel
@@ -99,8 +99,8 @@ def beside(setting: Setting, near: int) -> Beside:
     Pairs (−a′, −a) are (a, a′) with −w₁ for w₁, and −c is c with −w₂: a + a′ ≥ 0 and c ≥ 0 are enough.
     """
     ctx, fmt = setting.context, setting.context.format
-    if fmt.bits > MAX_BITS:
-        raise Unsupported(f"the values of {fmt} are too many to list: the limit is {MAX_BITS} bits")
+    if not listed(fmt):
+        raise Unsupported(f"the values of {fmt} are too many to list as float64 numbers: the limit is {MAX_BITS} bits")
     if absorbs(ctx) == np.inf:
         raise Unsupported(f"{ctx} is not symmetric: rounding to nearest is needed")
     line, k = numbers(setting), kernel.parameters(ctx)
@@ -124,8 +124,8 @@ def beside(setting: Setting, near: int) -> Beside:
     whole, apart = (state == TOGETHER).all(axis=0), (state == APART).all(axis=0)
     least = int(np.argmin(whole)) - 1 if not whole.all() else len(c) - 1
     told = np.argwhere(state == APART)
-    listed = np.array([(i, *pairs[row]) for row, i in told], np.int64).reshape(-1, 3)
-    return Beside(np.flatnonzero(whole), least, int((~whole & ~apart).sum()), listed, maps[state == APART])
+    rows = np.array([(i, *pairs[row]) for row, i in told], np.int64).reshape(-1, 3)
+    return Beside(np.flatnonzero(whole), least, int((~whole & ~apart).sum()), rows, maps[state == APART])
 
 
 def telling_map(setting: Setting, found: Beside, i: int) -> tuple[Float, Float, Float]:

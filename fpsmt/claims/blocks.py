@@ -23,7 +23,7 @@ from numpy.typing import NDArray
 
 from fpsmt.claims.distinguishability import Reading, Setting
 from fpsmt.claims.pairs import index_of
-from fpsmt.claims.places import MAX_BITS, allowed_by_index, offset
+from fpsmt.claims.places import allowed_by_index, listed, offset
 from fpsmt.errors import Unsupported
 from fpsmt.floats import compiled as kernel
 from fpsmt.floats import float64
@@ -62,8 +62,8 @@ class Blocks:
 def in_no_block(setting: Setting, recipes: Sequence[Recipe]) -> Blocks:
     """The pairs of inputs that no block of the recipes holds."""
     ctx, fmt = setting.context, setting.context.format
-    if fmt.bits > MAX_BITS:
-        raise Unsupported(f"the values of {fmt} are too many to list")
+    if not listed(fmt):
+        raise Unsupported(f"the values of {fmt} are too many to list as float64 numbers")
     x = _inputs(setting)
     low, high = allowed_by_index(setting.implementation, ctx)
     least, most = _tables(low[:-1], high[:-1])

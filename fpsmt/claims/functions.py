@@ -7,14 +7,18 @@ from dataclasses import dataclass
 
 from fpsmt.claims.claim import Claim, Json, Replay, claim_kind
 from fpsmt.errors import UsageError
-from fpsmt.floats import Context, Float, Format, context, exactly, format_named, less_equal, read_number
+from fpsmt.floats import Context, Float, Format, context, exactly, format_named, read_number
 from fpsmt.functions import Function, correctly_rounded, function_named
+from fpsmt.functions.enclosures import place
 
 
 @claim_kind
 @dataclass(frozen=True)
 class ConstantOn(Claim):
-    """The correctly rounded function takes one value on every float from `low` to `high`, ends included."""
+    """The correctly rounded function takes one value on every float from `low` to `high`, ends included.
+
+    −0 is below +0, as in `functions.constant_on`: a range from +0 on does not hold it.
+    """
 
     kind = "constant-on"
     function: Function
@@ -24,7 +28,8 @@ class ConstantOn(Claim):
     value: Float
 
     def __post_init__(self) -> None:
-        if self.low.format != self.high.format or not less_equal(self.low, self.high):
+        ends = self.low, self.high
+        if self.low.format != self.high.format or any(x.is_nan for x in ends) or place(self.low) > place(self.high):
             raise UsageError(f"[{self.low}, {self.high}] is not an interval of one format")
 
     @property
@@ -52,7 +57,7 @@ class ConstantOn(Claim):
         """Counterexample: {"x": hex}."""
         x = read_value(self.low.format, counterexample["x"])
         y = correctly_rounded(self.function, self.context, x)
-        inside = less_equal(self.low, x) and less_equal(x, self.high)
+        inside = not x.is_nan and place(self.low) <= place(x) <= place(self.high)
         return Replay(inside and y != self.value, (f"{self.function.name}({x!r}) = {y!r}",), {"y": y.hex})
 
 

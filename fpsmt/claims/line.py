@@ -21,7 +21,7 @@ from fpsmt.claims.claim import Claim, Json, Replay, claim_kind
 from fpsmt.claims.distinguishability import Reading, Setting, setting_from_json
 from fpsmt.claims.functions import read_value
 from fpsmt.claims.partition import labels
-from fpsmt.claims.places import MAX_BITS
+from fpsmt.claims.places import MAX_BITS, listed
 from fpsmt.errors import Unsupported, UsageError
 from fpsmt.floats import Context, Float, Mode, exactly
 from fpsmt.floats import compiled as kernel
@@ -95,8 +95,8 @@ def told_apart(setting: Setting) -> NDArray[np.bool_]:
     `Unsupported` for activations that are not monotone, other readings, and formats of more than 16 bits.
     """
     ctx, fmt = setting.context, setting.context.format
-    if fmt.bits > MAX_BITS:
-        raise Unsupported(f"the values of {fmt} are too many to list: the limit is {MAX_BITS} bits")
+    if not listed(fmt):
+        raise Unsupported(f"the values of {fmt} are too many to list as float64 numbers: the limit is {MAX_BITS} bits")
     if setting.reading is not Reading.FINITE_ON_DOMAIN or not setting.single:
         raise Unsupported("maps are monotone where they are finite, and activations where there is no choice")
     line = numbers(setting)

@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fpsmt.claims.distinguishability import Map, Reading, Setting
-from fpsmt.claims.places import MAX_BITS, allowed_by_index, offset
+from fpsmt.claims.places import MAX_BITS, allowed_by_index, listed, offset
 from fpsmt.errors import UsageError
 from fpsmt.floats import Float, exactly
 from fpsmt.floats import compiled as kernel
@@ -40,7 +40,7 @@ class Products:
     @classmethod
     def of(cls, setting: Setting, x: Float, y: Float) -> Products:
         fmt = setting.context.format
-        if fmt.bits > MAX_BITS:
+        if not listed(fmt):
             raise UsageError(f"the affine maps of {fmt} are too many to try: the limit is {MAX_BITS} bits")
         w = values(fmt, finite=True)
         w = w[np.argsort(np.abs(w), kind="stable")]

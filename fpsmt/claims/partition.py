@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fpsmt.claims.distinguishability import Reading, Setting
-from fpsmt.claims.places import MAX_BITS, allowed_by_index, offset
+from fpsmt.claims.places import MAX_BITS, allowed_by_index, listed, offset
 from fpsmt.errors import Unsupported, UsageError
 from fpsmt.floats import Context, Float
 from fpsmt.floats.vector import arithmetic, encode, from_ordinals
@@ -67,7 +67,7 @@ class Partition:
     def of(cls, setting: Setting, bound: float = np.inf) -> Partition:
         """All inputs together in one class; the formats must have at most 16 bits to be listed."""
         fmt = setting.context.format
-        if fmt.bits > MAX_BITS:
+        if not listed(fmt):
             raise UsageError(f"the {1 << fmt.bits} values of {fmt} cannot be listed: the limit is {MAX_BITS} bits")
         xs = from_ordinals(fmt, np.arange(setting.low.ordinal, setting.high.ordinal + 1))
         xs = xs[np.abs(xs) <= bound]

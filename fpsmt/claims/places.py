@@ -16,13 +16,18 @@ from numpy.typing import ArrayLike, NDArray
 
 from fpsmt.errors import UsageError
 from fpsmt.floats import Context, Float, Format, from_ordinal, nan, zero
-from fpsmt.floats.vector import decode, ordinals
+from fpsmt.floats.vector import decode, embeds, ordinals
 from fpsmt.functions import Implementation, allowed_arrays
 
 NAN = 1 << 62
 MAX_BITS = 16  #: of a format whose values are listed
 Places = NDArray[np.int64]
 Interval = tuple[int, int]
+
+
+def listed(fmt: Format) -> bool:
+    """The values of the format are listed, as float64 numbers."""
+    return fmt.bits <= MAX_BITS and embeds(fmt)
 
 
 def place_of(y: Float) -> int:

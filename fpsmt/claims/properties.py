@@ -211,14 +211,15 @@ class Property:
                 for r in rows:
                     if not isinstance(r["strict"], bool):
                         raise UsageError(f"strict is true or false, not {r['strict']!r:.100}")
-                made = tuple(tuple((int(j), _rational(a)) for j, a in r["row"]) for r in rows)
-                rhs = tuple(_rational(r["rhs"]) for r in rows)
+                made = tuple(tuple((int(j), rational(a)) for j, a in r["row"]) for r in rows)
+                rhs = tuple(rational(r["rhs"]) for r in rows)
                 unsafe.append(Polytope(made, rhs, tuple(r["strict"] for r in rows)))
-            queries.append(Query(tuple((_rational(a), _rational(b)) for a, b in q["box"]), tuple(unsafe)))
+            queries.append(Query(tuple((rational(a), rational(b)) for a, b in q["box"]), tuple(unsafe)))
         return Property(tuple(queries))
 
 
-def _rational(text: Any) -> Fraction:
+def rational(text: Any) -> Fraction:
+    """Reads ``p/q``."""
     if not isinstance(text, str) or not re.fullmatch(r"-?[0-9]+(/[0-9]*[1-9][0-9]*)?", text):
         raise UsageError(f"{str(text)[:60]!r} is not a rational number p/q")
     return Fraction(text)
@@ -309,7 +310,7 @@ class Safe(Claim):
             for k, query in enumerate(self.safety.queries)
             if query.has_input(x) and (p := query.unsafe_at(y)) is not None
         ]
-        lines = [f"inputs {_shown(x)}", f"outputs {_shown(y)}"]
+        lines = [f"inputs {shown(x)}", f"outputs {shown(y)}"]
         if met:
             k, p = met[0]
             unsafe = self.safety.queries[k].unsafe[p].text
@@ -334,7 +335,8 @@ def safe_counterexample(
     return data
 
 
-def _shown(values: Sequence[Float]) -> str:
+def shown(values: Sequence[Float]) -> str:
+    """The first of some values."""
     more = f", … ({len(values)})" if len(values) > MOST_SHOWN else ""
     return ", ".join(map(repr, values[:MOST_SHOWN])) + more
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import sys
 import time
 from fractions import Fraction
 from pathlib import Path
@@ -263,7 +264,7 @@ class _Run:
             f"approximate error {_text(bounds.low)} {_text(bounds.high)} {shape}",
             f"proved: {proof.claim.text}",
             f"  by {proof.how}" + (f" on {bounds.leaves} intervals" if bounds.trees else "")
-            + f"; {'largest near' if bounds.trees else 'the lower bound is at'} x = {float(bounds.at):.6g}",
+            + f"; {'largest near' if bounds.trees else 'the lower bound is at'} x = {_float(bounds.at):.6g}",
         ]
         if best is not None:
             assert isinstance(best.lower.claim, BestError)
@@ -272,7 +273,7 @@ class _Run:
                 lines.append(f"proved: no rational of degree {max(found.fewer.claim.type)} reaches the error asked for")
             lines.append(f"proved: no rational of this type has an error below {_text(best.lower.claim.bound)}")
             for name, numbers in (("numerator", best.rational.numerator), ("denominator", best.rational.denominator)):
-                lines += [f"{name}, low to high"] + [f"  {float(c)!r}" for c in numbers]
+                lines += [f"{name}, low to high"] + [f"  {_number(c)}" for c in numbers]
             lines.append("the coefficients are exact in the result; above they are rounded")
         return lines[:1] + self._table() + self._program() + lines[1:]
 
@@ -351,9 +352,23 @@ def _text(x: Fraction | None) -> str:
     return "nothing" if x is None else str(arb(to_fmpq(x)).str(5, radius=False))
 
 
+def _number(x: Fraction) -> str:
+    """The nearest float64, or five digits of what is far from all of them."""
+    y = _float(x)
+    return repr(y) if bool(y) == bool(x) and abs(x) <= sys.float_info.max else _text(x)
+
+
+def _float(x: Fraction) -> float:
+    """The nearest finite float64."""
+    try:
+        return float(x)
+    except OverflowError:
+        return sys.float_info.max if x > 0 else -sys.float_info.max
+
+
 def _down(x: Fraction) -> float:
     """A float ≤ x."""
-    y = float(x)
+    y = _float(x)
     return y if Fraction(y) <= x else math.nextafter(y, -math.inf)
 
 
@@ -361,5 +376,5 @@ def _up(x: Fraction | None) -> float:
     """A float ≥ x."""
     if x is None:
         return math.inf
-    y = float(x)
+    y = _float(x)
     return y if Fraction(y) >= x else math.nextafter(y, math.inf)

@@ -18,6 +18,7 @@ from fpsmt.commands.common import (
     TimeLimit,
     TimeoutOption,
     check_limits,
+    raise_interruption,
     time_limit,
 )
 from fpsmt.errors import EvidenceError, FpsmtError
@@ -97,6 +98,7 @@ def _check(record: Record) -> tuple[str, str]:
     except FpsmtError as error:
         return FAILED, " ".join(str(error).split())
     except Exception as error:  # damaged evidence can break a rule in any way; it establishes nothing then
+        raise_interruption(error)
         if os.environ.get("FPSMT_DEBUG") == "1":
             raise
         return FAILED, f"the evidence cannot be applied: {type(error).__name__}: {error}"

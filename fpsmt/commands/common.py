@@ -7,6 +7,7 @@ import json
 import os
 import signal
 import sys
+import threading
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
@@ -35,6 +36,16 @@ class TimeLimit(BaseException):
     """The time limit of the command has passed.  Like KeyboardInterrupt, nothing on the way may swallow it."""
 
 
+def raise_interruption(error: Exception) -> None:
+    """Raises the interruption that an error hides.  When a signal comes while compiled code hands over its results,
+    Python makes what the handler raises the cause of a SystemError."""
+    cause: BaseException | None = error
+    while isinstance(cause, SystemError):
+        cause = cause.__cause__
+    if isinstance(cause, TimeLimit | KeyboardInterrupt):
+        raise cause from None
+
+
 def check_limits(timeout: float, jobs: int | None = None) -> int:
     """Checks --timeout and --jobs; the number of jobs."""
     if not 0 < timeout < float("inf"):
@@ -60,9 +71,29 @@ def time_limit(seconds: float) -> Iterator[None]:
     signal.setitimer(signal.ITIMER_REAL, seconds)
     try:
         yield
+    except SystemError as error:
+        raise_interruption(error)
+        raise
     finally:
         signal.setitimer(signal.ITIMER_REAL, 0)
         signal.signal(signal.SIGALRM, before)
+
+
+@contextmanager
+def terminable() -> Iterator[None]:
+    """Turns SIGTERM into KeyboardInterrupt in the main thread, so that what is done is saved and workers end."""
+
+    def stop(*_: object) -> None:
+        raise KeyboardInterrupt
+
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
+    before = signal.signal(signal.SIGTERM, stop)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGTERM, before)
 
 
 # -- output -------------------------------------------------------------------------------------------------

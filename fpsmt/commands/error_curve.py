@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from fractions import Fraction
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -19,7 +20,7 @@ def draw_error(name: str, bounds: SupNormBounds, path: Path) -> None:
     from fpsmt.display.figures import new_figure, write_figure
 
     problem = bounds.problem
-    if bounds.high is None:
+    if bounds.high is None or bounds.high > sys.float_info.max:
         raise UsageError("there is no certified band to draw")
     bits = 64 + max(0, -Fraction(bounds.high).numerator.bit_length() + Fraction(bounds.high).denominator.bit_length())
     figure = new_figure(6.5, 4)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -10,6 +11,7 @@ import typer
 
 from fpsmt.commands.common import (
     EXIT_OF,
+    INTERRUPTED,
     RESULTS,
     UNKNOWN,
     JobsOption,
@@ -21,9 +23,11 @@ from fpsmt.commands.common import (
     TimeoutOption,
     check_limits,
     say,
+    terminable,
     time_limit,
 )
 from fpsmt.commands.options import ActivationOption, BiasOption, ExternalOption, Source, read_context, read_execution
+from fpsmt.commands.states import States
 from fpsmt.errors import UsageError
 
 if TYPE_CHECKING:
@@ -58,6 +62,7 @@ def verify_command(
         typer.Option("--serialise-assignments", "--assignments", metavar="DIR", help="Writes NAME.pb, not lines."),
     ] = None,
     seed: Annotated[int, typer.Option(metavar="N", help="Of the search.")] = 0,
+    resume: Annotated[bool, typer.Option("--resume", help="Goes on from what an unfinished run has saved.")] = False,
     json_to: JsonOption = None,
     timeout: TimeoutOption = 3600.0,
     jobs: JobsOption = None,
@@ -69,6 +74,7 @@ def verify_command(
     The first line is sat (with the assignment, replayed bit for bit), unsat, unknown or timed-out.
     Executions: any order, any fma, a bias anywhere, in the types of the model, unless said otherwise.
     Exit code 0 for unsat (safe), 1 for sat (unsafe), 3 for unknown and timed-out.
+    A run that is interrupted, or out of time, goes on with --resume where it stopped.
 
     \b
     Examples:
@@ -90,8 +96,19 @@ def verify_command(
     if problem.empty:
         say(f"note: {problem.empty} boxes of the query hold no value of {problem.claim.network.input.format}")
     say(problem.claim.text)
-    verdict = _decided(problem.claim, timeout - (time.monotonic() - start), workers, seed)
+    states = States(saver, problem.claim)
+    options = {"jobs": workers, "seed": seed, "saved": states.read() if resume else None, "keep": states.keep}
+    try:
+        with terminable():
+            verdict = _decided(problem.claim, timeout - (time.monotonic() - start), options)
+    except KeyboardInterrupt:
+        saver.printer(WORDS["unknown"])
+        states.ended("interrupted")
+        return INTERRUPTED
     late = verdict is None or (verdict.name == "unknown" and time.monotonic() - start >= timeout)
+    if late and states.about:
+        states.ended("out of time")
+        saver = replace(saver, folder=None)  # the state is what is saved
     return _report(spec, problem, verdict, late, saver, serialise, time.monotonic() - start)
 
 
@@ -120,8 +137,6 @@ def _models(spec: Specification, given: list[str], source: Source) -> dict[str, 
 
 def _rounded(spec: Specification, model: Model, format: str) -> Model:
     """The model with its parameters rounded to a format, in which everything is computed."""
-    from dataclasses import replace
-
     from fpsmt.files.models import round_network
     from fpsmt.files.onnx import TYPE_NAMES
 
@@ -136,7 +151,7 @@ def _rounded(spec: Specification, model: Model, format: str) -> Model:
     return replace(model, network=network, inputs=ports[0], outputs=ports[1])
 
 
-def _decided(claim: Safe, timeout: float, jobs: int, seed: int) -> Verdict | None:
+def _decided(claim: Safe, timeout: float, options: dict[str, Any]) -> Verdict | None:
     """None when time is up."""
     from fpsmt.display.progress import Progress
     from fpsmt.engines import Options, decide
@@ -146,7 +161,7 @@ def _decided(claim: Safe, timeout: float, jobs: int, seed: int) -> Verdict | Non
     with Progress("deciding") as progress:
         try:
             with time_limit(timeout):
-                return decide(claim, Options(timeout=timeout, jobs=jobs, seed=seed, progress=progress.update))
+                return decide(claim, Options(timeout=timeout, progress=progress.update, **options))
         except TimeLimit:
             return None
 

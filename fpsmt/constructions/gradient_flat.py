@@ -28,11 +28,10 @@ from numpy.typing import NDArray
 
 from fpsmt.constructions.gradient_curves import Curve, curve
 from fpsmt.constructions.gradient_tables import Block, factors, layer_of, rows_of
-from fpsmt.constructions.sparse import Layer, SparseNetwork
+from fpsmt.constructions.sparse import Layer, SparseNetwork, constructed
 from fpsmt.errors import Unsupported
 from fpsmt.floats import Context, pow2
 from fpsmt.floats.vector import Carriers, arithmetic, from_ordinals, ordinals, round_array
-from fpsmt.functions import implementation_named
 
 ACTIVATIONS = ("elu", "gelu", "swish", "sigmoid", "tanh")
 
@@ -223,6 +222,8 @@ def greatest_w3(plan: Plan) -> float:
     on = float(c.value(v.add(v.mul(plan.detect[0], c.value(least_reach(c.context))), plan.detect[1])))
     if on + c.floor <= 0.0:
         raise Unsupported(f"{c.format} has not enough exponents to tell neighbours near 0 apart by {c.name}")
+    if largest_a(plan) == 0.0:
+        raise Unsupported(f"{c.name} is 0 below 0 in {c.format}: it passes no gradient on there")
     return min(0.75 * (on + c.floor) / float(largest_a(plan)), float(c.format.largest))
 
 
@@ -289,7 +290,7 @@ def flat_network(
         raise Unsupported(f"{layers} layers are too few: {least} are needed")
     else:
         built = Builder(made, *table, spare=layers > least).layers(layers)
-    return SparseNetwork(ctx, 1, implementation_named(name), built)
+    return constructed(ctx, 1, name, built)
 
 
 class Builder:

@@ -23,11 +23,10 @@ from collections.abc import Sequence
 import numpy as np
 
 from fpsmt.constructions.gradient_tables import Builder, ladder
-from fpsmt.constructions.sparse import Layer, Rows, SparseNetwork
+from fpsmt.constructions.sparse import Layer, Rows, SparseNetwork, constructed
 from fpsmt.errors import Unsupported
 from fpsmt.floats import Context, Format, pow2
 from fpsmt.floats.vector import Carriers, are_numbers, arithmetic, from_ordinals
-from fpsmt.functions import implementation_named
 
 LAYERS = 12
 APART = 3  #: the layers 1, 2 and the last are not part of a circuit, whose levels count from the loss derivative on
@@ -157,7 +156,7 @@ def function_network(
     build = _Functions(ctx, xs, values, gradients, (size or least) - least)
     hidden = [build.level(k) for k in range(build.levels - 1, -1, -1)]
     layers = (build.base.first(), build.base.second(), *hidden, build.last())
-    return SparseNetwork(ctx, 1, implementation_named("relu"), layers)
+    return constructed(ctx, 1, "relu", layers)
 
 
 class _Functions:

@@ -27,11 +27,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from fpsmt.constructions.sparse import Layer, SparseNetwork
+from fpsmt.constructions.sparse import Layer, SparseNetwork, constructed
 from fpsmt.errors import Unsupported
 from fpsmt.floats import Context, Format, exactly, pow2
 from fpsmt.floats.vector import Carriers, arithmetic, from_ordinals, ordinals
-from fpsmt.functions import implementation_named
 
 LEAST_LAYERS = 6
 
@@ -63,7 +62,10 @@ def places(ctx: Context, xs: Carriers) -> Places:
     sign = np.where(outer, -1.0, 1.0)
     z = sign * xs + 0.0
     below = from_ordinals(fmt, ordinals(fmt, z) - 1)
-    return Places(sign, z, below, step.sub(z, below))
+    gap = step.sub(z, below)
+    if not (gap > 0.0).all():
+        raise Unsupported(f"in {ctx} the difference of neighbours is 0 at {xs[int(np.argmin(gap > 0.0))]:g}")
+    return Places(sign, z, below, gap)
 
 
 def targets(fmt: Format, gap: Carriers, gradient: Carriers) -> tuple[Carriers, Carriers]:
@@ -188,7 +190,7 @@ def gradient_network(
         size = built[-1].size
         built.append(layer_of([rows_of([(np.arange(size), 1.0)], 0.0, size)]))
     built.append(build.last())
-    return SparseNetwork(ctx, 1, implementation_named("relu"), tuple(built))
+    return constructed(ctx, 1, "relu", tuple(built))
 
 
 class Builder:

@@ -17,11 +17,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fpsmt.constructions.gradient_tables import climb, factors, layer_of, places, rows_of, split, targets
-from fpsmt.constructions.sparse import Layer, SparseNetwork
+from fpsmt.constructions.sparse import Layer, SparseNetwork, constructed
 from fpsmt.errors import Unsupported
 from fpsmt.floats import Context, pow2
 from fpsmt.floats.vector import Carriers
-from fpsmt.functions import implementation_named
 
 LAYERS = 7
 
@@ -38,7 +37,7 @@ def vector_network(
         raise Unsupported(f"a coordinate is outside [−M, M] with M = 2^(emax − 2) = {most:g}")
     build = _Vectors(ctx, xs, np.asarray(values, float) + 0.0, upstream, gradients)
     layers = (build.first(), build.second(), build.third(), build.fourth(), build.gates(), build.ends(), build.last())
-    return SparseNetwork(ctx, xs.shape[1], implementation_named("relu"), layers)
+    return constructed(ctx, xs.shape[1], "relu", layers)
 
 
 class _Vectors:

@@ -18,10 +18,17 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from fpsmt.errors import UsageError
+from fpsmt.errors import Unsupported, UsageError
 from fpsmt.floats import Context, Format, context
-from fpsmt.floats.vector import Carriers, decode, embeds, encode
-from fpsmt.functions import CorrectlyRounded, Implementation, Table, implementation_from_json, only_table
+from fpsmt.floats.vector import Carriers, are_numbers, decode, embeds, encode
+from fpsmt.functions import (
+    CorrectlyRounded,
+    Implementation,
+    Table,
+    implementation_from_json,
+    implementation_named,
+    only_table,
+)
 from fpsmt.networks import Activation, Affine, Input, Network, Node
 
 Json = Any
@@ -241,6 +248,17 @@ def network_from_data(data: Json) -> SparseNetwork:
         if isinstance(error, UsageError):
             raise
         raise UsageError(f"the representation cannot be read: {error!r}") from None
+
+
+def constructed(ctx: Context, inputs: int, name: str, layers: Sequence[Layer]) -> SparseNetwork:
+    """The network of a construction; `Unsupported` where the format does not have its parameters."""
+    for place, layer in enumerate(layers, 1):
+        parameters = np.concatenate([layer.weights, layer.bias])
+        good = are_numbers(ctx.format, parameters)
+        if not good.all():
+            wanted = parameters[int(np.argmin(good))]
+            raise Unsupported(f"layer {place} needs the parameter {wanted:g}, which {ctx.format} does not have")
+    return SparseNetwork(ctx, inputs, implementation_named(name), tuple(layers))
 
 
 def packed(array: ArrayLike, kind: str) -> str:

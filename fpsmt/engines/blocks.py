@@ -7,7 +7,7 @@ import time
 from fpsmt import kernel
 from fpsmt.claims.blocks import Grid, Recipe, in_no_block, not_joined
 from fpsmt.claims.distinguishability import Distinguishable, Inseparable, Reading, Setting
-from fpsmt.claims.places import MAX_BITS
+from fpsmt.claims.places import listed
 from fpsmt.engines.decide import decide
 from fpsmt.engines.engine import Options, engine
 from fpsmt.errors import Unsupported
@@ -28,8 +28,8 @@ def blocks(claim: Distinguishable, options: Options) -> Verdict:
     """Proves by blocks and grids, refutes by a pair that some implementation never tells apart."""
     setting, start = claim.setting, time.monotonic()
     fmt = setting.context.format
-    if fmt.bits > MAX_BITS:
-        raise Unsupported(f"the values of {fmt} are too many to list")
+    if not listed(fmt):
+        raise Unsupported(f"the values of {fmt} are too many to list as float64 numbers")
     if setting.single:
         raise Unsupported("one result at every input: a map splits the domain into classes")
     zero_pair = Inseparable(setting, zero(fmt), from_ordinal(fmt, 1)) if _holds_zero(setting) else None

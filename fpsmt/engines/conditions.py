@@ -12,7 +12,7 @@ from fpsmt import kernel
 from fpsmt.claims.adversary import pattern
 from fpsmt.claims.conditions import Condition, PartFails, Windows
 from fpsmt.claims.interval_condition import MOST_BITS, IntervalCondition
-from fpsmt.claims.places import MAX_BITS, allowed_by_index, offset, value_at
+from fpsmt.claims.places import allowed_by_index, listed, offset, value_at
 from fpsmt.engines.decide import decide
 from fpsmt.engines.engine import Options, engine
 from fpsmt.errors import FpsmtError, Unsupported
@@ -141,8 +141,8 @@ def condition_fails(claim: Condition, options: Options) -> Verdict:
 def condition_exhausted(claim: Condition, options: Options) -> Verdict:
     """Every float of a format of at most 16 bits: proves or refutes."""
     fmt = claim.context.format
-    if fmt.bits > MAX_BITS:
-        raise Unsupported(f"the values of {fmt} are too many to list")
+    if not listed(fmt):
+        raise Unsupported(f"the values of {fmt} are too many to list as float64 numbers")
     low, high = allowed_by_index(claim.implementation, claim.context)
     shift = offset(fmt)
     finite = range(shift - fmt.largest_code, shift + fmt.largest_code + 1)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 
-from fpsmt.claims.claim import Claim
+from fpsmt.claims.claim import Claim, Json
 from fpsmt.kernel import Verdict
 
 Progress = Callable[[str], None]
@@ -21,6 +21,8 @@ class Options:
     jobs: int = 2  #: processes at a time
     seed: int = 0  #: for searches
     progress: Progress | None = None  #: called with a short line now and then
+    saved: Json = None  #: what an earlier run on the same claim gave to `keep`: the search goes on from there
+    keep: Callable[[Json], None] | None = None  #: called with what a long search has done, now and then and at its end
 
     def report(self, line: str) -> None:
         if self.progress is not None:

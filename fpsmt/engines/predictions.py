@@ -284,6 +284,7 @@ class Attack:
                 best[at], chosen[int(at)] = value, tree
         return chosen
 
+    @np.errstate(invalid="ignore")
     def _listed(
         self, node: Affine, sums: Rows, rows: NDArray[np.intp], want: Array, best: Array, before: Schedules, rng: Random
     ) -> dict[int, Tree]:

@@ -14,6 +14,7 @@ from fpsmt.errors import Unsupported
 from fpsmt.floats import Context
 from fpsmt.functions import Implementation, WithinError, function_named
 from fpsmt.kernel import Proved
+from fpsmt.networks.growth import float_up
 from fpsmt.rational import Interval, Rational, Trainable, number_text
 from fpsmt.rational.schedules import SCHEDULES, program_text
 from fpsmt.terms.programs import Program, program
@@ -85,6 +86,7 @@ def in_format(
 
 
 def _up(bound: Fraction | None) -> Fraction:
-    """A float64 above the bound."""
+    """A float64 above the bound, or the bound where there is none."""
     assert bound is not None
-    return Fraction(math.nextafter(float(bound), math.inf))
+    near = math.nextafter(float_up(bound), math.inf)
+    return Fraction(near) if math.isfinite(near) else bound

@@ -98,6 +98,7 @@ class Rows:
         return np.array(out)
 
     @staticmethod
+    @np.errstate(invalid="ignore")
     def keep(best: Array, chosen: dict[int, Tree], want: Array, tree: Tree, found: Array) -> None:
         """Takes over what is better, or NaN."""
         for at in np.flatnonzero((want * (found - best) > 0) | (np.isnan(found) & ~np.isnan(best))):

@@ -22,10 +22,10 @@ from fpsmt.claims.predictions import OutputsClose
 from fpsmt.claims.properties import Polytope, Query, Safe, safe_counterexample
 from fpsmt.engines.engine import Options, engine
 from fpsmt.engines.predictions import Attack, Made, check_searchable
+from fpsmt.engines.root_bounds import left_at_root, root_bounds
 from fpsmt.errors import Unsupported
 from fpsmt.floats.vector import from_ordinals, ordinals, round_array, to_carrier, to_floats
 from fpsmt.kernel import Unknown, Verdict
-from fpsmt.kernel.rules.safety_intervals import excluded, output_bounds
 from fpsmt.networks.batch import run_batch
 from fpsmt.networks.bounds import enclosures
 
@@ -42,6 +42,10 @@ MOST_VALUES = 1 << 20  #: inputs × elements of a batch
 @engine("intervals", Safe)
 def intervals(claim: Safe, options: Options) -> Verdict:
     """Encloses the outputs on each box."""
+    for number in range(len(claim.safety.queries)):
+        root_bounds(claim, number)  # declines with its reason
+        if left_at_root(claim, number):
+            return Unknown(claim, f"the bounds of the outputs on box {number} leave an unsafe set open")
     return kernel.apply("intervals exclude unsafe outputs", claim)
 
 
@@ -73,11 +77,7 @@ def _hunts(claim: Safe, options: Options) -> Iterator[Hunt]:
         sides = query.floats(claim.network.input.format)
         if sides is None:
             continue
-        try:
-            found = output_bounds(claim, query)
-        except Unsupported:
-            found = None
-        left = [p for p in query.unsafe if found is None or not excluded(p, *found)]
+        left = left_at_root(claim, k)
         if left:
             low, high = (to_carrier([pair[end] for pair in sides]) for end in (0, 1))
             yield Hunt(claim, query, left, low, high, options.seed + k)

@@ -15,7 +15,7 @@ from fpsmt.claims.functions import ConstantOn, read_value
 from fpsmt.claims.line import LineClasses, line_classes
 from fpsmt.claims.pairs import maps_to_try
 from fpsmt.claims.partition import Carriers, Pairs, Partition, labels, outputs
-from fpsmt.claims.places import MAX_BITS
+from fpsmt.claims.places import listed
 from fpsmt.engines.decide import decide
 from fpsmt.engines.engine import Options, engine
 from fpsmt.errors import Unsupported
@@ -38,7 +38,7 @@ def constant_range(claim: Inseparable, options: Options) -> Verdict:
     """Looks for ranges that hold both values of every map that moves them apart, and on which the activation is
     constant: the largest around zero, and where the values of the format are listed all that are near enough."""
     setting = claim.setting
-    ranges = _around_zero(setting) if setting.context.format.bits > MAX_BITS else _near_zero(claim)
+    ranges = _around_zero(setting) if not listed(setting.context.format) else _near_zero(claim)
     constant = []
     for low, high in ranges:
         value = constant_on(setting.function, setting.context, low, high)
@@ -91,7 +91,7 @@ def _near_zero(claim: Inseparable) -> list[tuple[Float, Float]]:
 def all_maps(claim: Inseparable, options: Options) -> Verdict:
     """Tries every (w, b), in formats of at most 16 bits."""
     fmt = claim.setting.context.format
-    if fmt.bits > MAX_BITS:
+    if not listed(fmt):
         raise Unsupported(f"{fmt} has too many affine maps to try them all")
     count = maps_to_try(claim.setting, claim.x, claim.y)
     if count > MAPS_PER_SECOND * options.timeout:
@@ -103,8 +103,8 @@ def all_maps(claim: Inseparable, options: Options) -> Verdict:
 def refine(claim: Distinguishable, options: Options) -> Verdict:
     """Splits the domain by well-chosen maps until every input is alone, or a pair proves inseparable."""
     setting, fmt = claim.setting, claim.setting.context.format
-    if fmt.bits > MAX_BITS:
-        raise Unsupported(f"the values of {fmt} are too many to list")
+    if not listed(fmt):
+        raise Unsupported(f"the values of {fmt} are too many to list as float64 numbers")
     if not setting.single:
         raise Unsupported(f"{setting.name} leaves a choice of results: one map gives no classes of inputs")
     start = time.monotonic()

@@ -6,15 +6,10 @@ search for two executions that disagree.  Every break is replayed by the kernel,
 
 from __future__ import annotations
 
-import multiprocessing
-import os
-import signal
-import threading
 import time
-import traceback
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
-from multiprocessing.connection import Connection, wait
+from functools import partial
 from random import Random
 from typing import Any
 
@@ -24,10 +19,11 @@ from numpy.typing import NDArray
 from fpsmt import kernel
 from fpsmt.claims.predictions import OutputsClose, OverExecutions, PredictionInvariant
 from fpsmt.engines.engine import Options
+from fpsmt.engines.pool import Died, Pool
 from fpsmt.engines.predictions import ATTEMPTS, Attack, check_searchable
-from fpsmt.errors import InternalError, Unsupported, UsageError
+from fpsmt.errors import Unsupported, UsageError
 from fpsmt.floats import Float
-from fpsmt.floats.vector import load_kernels, to_floats
+from fpsmt.floats.vector import to_floats
 from fpsmt.kernel.rules.predictions import close_outputs, settle, value_bounds
 from fpsmt.networks.bounds import Interval
 from fpsmt.networks.interpreter import Executions
@@ -120,7 +116,7 @@ def stability(
     """
     start = time.monotonic()
     left = [k for k in range(len(question.inputs)) if k not in known]
-    pool = _Pool(question, options, confirm)
+    pool = Pool(partial(_answer, question, options.seed, confirm), options.jobs)
     waiting: list[_Task] = []
     done = 0
     try:
@@ -135,10 +131,10 @@ def stability(
                     else:
                         waiting.append(item)
                 done += len(chunk)
-            for found in pool.exchange(waiting, 0.0 if left else 0.2):
+            for found in _exchange(question, pool, waiting, 0.0 if left else 0.2):
                 on_found(found)
             on_tick(done, len(waiting) + pool.busy)
-        for index in [*left, *(task.index for task in waiting), *pool.indices]:
+        for index in [*left, *(task.index for task in [*waiting, *pool.running.values()])]:
             on_found(Found(index, UNKNOWN, reason=f"{LATE} ({options.timeout:g} s)", final=False))
     finally:
         pool.kill()
@@ -212,100 +208,29 @@ def search(question: Question, task: _Task, seed: int, confirm: Confirm | None =
     return Found(index, BROKEN, classes, reason, found, record, time.monotonic() - start)
 
 
-def _serve(pipe: Connection, question: Question, seed: int, confirm: Confirm | None) -> None:
-    """The loop of a worker: tasks in, what was found out."""
-    signal.signal(signal.SIGINT, signal.SIG_IGN)
-    threading.Thread(target=_end_with, args=(os.getppid(),), daemon=True).start()
-    while True:
+def _answer(question: Question, seed: int, confirm: Confirm | None, task: _Task) -> Found:
+    """What a worker finds."""
+    try:
+        return search(question, task, seed, confirm)
+    except (Unsupported, UsageError) as error:
+        return Found(task.index, UNKNOWN, reason=str(error))
+
+
+def _exchange(question: Question, pool: Pool[_Task, Found], waiting: list[_Task], patience: float) -> list[Found]:
+    """Hands out waiting tasks, and returns what has come back."""
+    out: list[Found] = []
+    if waiting:
         try:
-            task = pipe.recv()
-        except EOFError:
-            return
-        try:
-            made: Any = search(question, task, seed, confirm)
-        except (Unsupported, UsageError) as error:
-            made = Found(task.index, UNKNOWN, reason=str(error))
-        except Exception as error:
-            made = (task.index, f"{type(error).__name__}: {error}", traceback.format_exc(limit=-4))
-        pipe.send(made)
-
-
-def _end_with(parent: int) -> None:
-    """Ends this process when its parent is gone, however that ended."""
-    while os.getppid() == parent:
-        time.sleep(0.5)
-    os._exit(1)
-
-
-class _Pool:
-    """Worker processes that are started when they are needed."""
-
-    def __init__(self, question: Question, options: Options, confirm: Confirm | None) -> None:
-        self.question, self.options, self.confirm = question, options, confirm
-        self.workers: list[tuple[Any, Connection]] = []
-        self.running: dict[int, tuple[_Task, float]] = {}  # by place in workers
-
-    @property
-    def busy(self) -> int:
-        return len(self.running)
-
-    @property
-    def indices(self) -> list[int]:
-        return [task.index for task, _ in self.running.values()]
-
-    def exchange(self, waiting: list[_Task], patience: float) -> list[Found]:
-        """Hands out waiting tasks, and returns what has come back."""
-        out: list[Found] = []
-        unable: list[_Task] = []
-        if waiting:
-            try:
-                check_searchable(self.question.network)
-            except Unsupported as error:
-                unable, waiting[:] = list(waiting), []
-                out += [Found(t.index, UNKNOWN, reason=t.reason or str(error)) for t in unable]
-        while waiting and len(self.running) < max(1, self.options.jobs):
-            place = next((k for k in range(len(self.workers)) if k not in self.running), None)
-            if place is None:
-                place = len(self.workers)
-                self.workers.append(self._start())
-            task = waiting.pop(0)
-            self.workers[place][1].send(task)
-            self.running[place] = task, time.monotonic()
-        if not self.running:
-            return out
-        ready = wait([self.workers[place][1] for place in self.running], timeout=patience)
-        for place in [place for place in self.running if self.workers[place][1] in ready]:
-            task, _ = self.running.pop(place)
-            out.append(self._answer(place, task))
-        return out
-
-    def _answer(self, place: int, task: _Task) -> Found:
-        process, pipe = self.workers[place]
-        try:
-            made = pipe.recv()
-        except (EOFError, OSError):
-            process.join(1)
-            self.workers[place] = self._start()
-            reason = f"the worker died (exit code {process.exitcode}): out of memory, or killed"
-            return Found(task.index, UNKNOWN, reason=reason, final=False)
-        if isinstance(made, Found):
-            return replace(made, reason=f"{task.reason}; {made.reason}") if task.reason else made
-        raise InternalError(f"input {made[0]}: {made[1]}\n{made[2] if os.environ.get('FPSMT_DEBUG') == '1' else ''}")
-
-    def _start(self) -> tuple[Any, Connection]:
-        if not self.workers:
-            load_kernels()
-        context = multiprocessing.get_context("fork")
-        mine, theirs = context.Pipe()
-        given = theirs, self.question, self.options.seed, self.confirm
-        process = context.Process(target=_serve, args=given, daemon=True)
-        process.start()
-        theirs.close()
-        return process, mine
-
-    def kill(self) -> None:
-        for process, pipe in self.workers:
-            if process.is_alive():
-                process.kill()
-            process.join(1)
-            pipe.close()
+            check_searchable(question.network)
+        except Unsupported as error:
+            out += [Found(t.index, UNKNOWN, reason=t.reason or str(error)) for t in waiting]
+            waiting.clear()
+    while waiting and pool.free:
+        pool.send(waiting.pop(0))
+    for task, made in pool.receive(patience):
+        if isinstance(made, Died):
+            made = Found(task.index, UNKNOWN, reason=str(made), final=False)
+        elif task.reason:
+            made = replace(made, reason=f"{task.reason}; {made.reason}")
+        out.append(made)
+    return out

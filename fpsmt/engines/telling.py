@@ -13,7 +13,7 @@ from fractions import Fraction
 from fpsmt import kernel
 from fpsmt.claims.beside import TogetherBeside
 from fpsmt.claims.distinguishability import Inseparable, Joined, Map, Reading, Separable, Setting
-from fpsmt.claims.places import MAX_BITS, place_of
+from fpsmt.claims.places import listed, place_of
 from fpsmt.claims.plane import Plane, VectorClasses
 from fpsmt.claims.vectors import DistinguishableVectors
 from fpsmt.engines.decide import decide
@@ -56,7 +56,7 @@ def exhausted(claim: Separable, options: Options) -> Verdict:
 @engine("search a map", Inseparable)
 def search(claim: Inseparable, options: Options) -> Verdict:
     """Refutes where a map is easily found; for formats whose maps are too many to try."""
-    if claim.setting.context.format.bits <= MAX_BITS:
+    if listed(claim.setting.context.format):
         raise Unsupported("all maps can be tried")
     found = telling(Separable(claim.setting, claim.x, claim.y), options)
     if not isinstance(found, Proved):

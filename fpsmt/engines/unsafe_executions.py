@@ -8,14 +8,14 @@ from __future__ import annotations
 import time
 from collections.abc import Iterator
 from random import Random
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from fpsmt.claims.comparison import Agree
 from fpsmt.claims.predictions import OutputsClose
 from fpsmt.claims.properties import Polytope, Query, Safe
-from fpsmt.engines.predictions import MOVES, Attack, Schedules
+from fpsmt.engines.predictions import MOVES, Attack, Made
 from fpsmt.errors import Unsupported
 from fpsmt.floats import Context, Float, Mode, Overflow, Subnormals
 from fpsmt.floats.vector import round_array, to_floats
@@ -23,7 +23,8 @@ from fpsmt.kernel.rules.safety import Rows, ends_of, excluded, excluded_by_value
 from fpsmt.networks.batch import run_batch
 from fpsmt.networks.relaxation import Array, Relaxation, State
 
-Found = tuple[list[Float], Schedules]  #: an input and the schedules of an unsafe execution
+#: an input, and the schedules and the results of inexact activations of an unsafe execution
+Found = tuple[list[Float], *Made]
 
 SAMPLES = 4096
 DESCENT = 60  #: steps of descent
@@ -134,7 +135,7 @@ class Hunt:
         for inputs, outputs in zip(x, y, strict=True):
             made = to_floats(self.fmt, inputs)
             if query.unsafe_at(to_floats(fmt, outputs)) is not None and query.has_input(made):
-                return made, {}
+                return made, {}, {}
         return None
 
     # -- schedules ----------------------------------------------------------------------------------------
@@ -169,32 +170,33 @@ class Hunt:
         try:
             rows = rows_of(polytope, self.outputs)
             fmt = self.claim.network.output.format
-            for schedules, outputs in pushed(self.claim, inputs, x, rows, rounds):
+            for made, outputs in pushed(self.claim, inputs, x, rows, rounds):
                 if query.unsafe_at(to_floats(fmt, outputs)) is not None:
-                    return inputs, schedules
+                    return inputs, *made
         except Unsupported:
             pass
         return None
 
 
 def pushed(
-    claim: Safe, inputs: list[Float], x: Array, rows: Rows, rounds: int
-) -> Iterator[tuple[Schedules, Array]]:
-    """Schedules, and the outputs under them, that push the outputs at one input below the limits of all rows: each
+    claim: Safe | Agree, inputs: list[Float], x: Array, rows: Rows, rounds: int
+) -> Iterator[tuple[Made, Array]]:
+    """Executions, and the outputs under them, that push the outputs at one input below the limits of all rows: each
     round pushes along the gradient of the rows that are farthest above."""
     attack = Attack(OutputsClose(claim.network, (tuple(inputs),), claim.executions), 0, {})
     rng = Random(rounds)
-    plain: tuple[Schedules, Any] = ({}, {})
+    plain: Made = ({}, {})
     attack.moves = MOVES
     attack.base = attack._forward(x, None, {}, *plain, rng)
     outputs = attack.base[attack.output]
-    yield {}, outputs
+    yield plain, outputs
     weights = np.zeros(len(rows.limits))
     for number in range(rounds):
-        above = rows.weights @ outputs - rows.limits
+        with np.errstate(invalid="ignore"):  # of infinite outputs
+            above = rows.weights @ outputs - rows.limits
         weights[int(np.argmax(above))] += 1.0
         aim = -(weights @ rows.weights) / weights.sum()
-        made: tuple[Schedules, Any] = ({}, {})
+        made: Made = ({}, {})
         attack.moves = MOVES << (number // 2)
         outputs = attack._toward({k: float(a) for k, a in enumerate(aim) if a}, (number, 0), x, made, rng)
-        yield made[0], outputs
+        yield made, outputs

@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from fpsmt.errors import UsageError
 from fpsmt.files.arrays import load_array
 from fpsmt.floats import FORMATS, Context, Format, context
-from fpsmt.floats.vector import decode, encode, round_array
+from fpsmt.floats.vector import decode, embeds, encode, round_array
 from fpsmt.functions import Implementation
 from fpsmt.networks.networks import Network
 from fpsmt.networks.nodes import Affine, Constant
@@ -190,6 +190,8 @@ def round_network(network: Network, ctx: Context) -> tuple[Network, int, int]:
 
     Also how many parameters changed, and how many there are.
     """
+    if not embeds(ctx.format):
+        raise UsageError(f"not every value of {ctx.format} is a float64: networks are not rounded to it")
     nodes: list[Any] = []
     changed = total = 0
     for node in network.nodes:

@@ -9,10 +9,10 @@ one where no network can tell the two zeros apart, which are equal.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from fractions import Fraction
-from typing import Any
 
+from fpsmt.claims.comparison import renamed
 from fpsmt.claims.properties import Polytope, Property, Query, Safe, values_between
 from fpsmt.errors import UsageError
 from fpsmt.files.onnx import Model, Port
@@ -248,12 +248,13 @@ def _joined(used: list[tuple[Declaration, Model]], slots: list[int], size: int, 
     start = 0
     for declaration, model in used:
         network, prefix = model.network, f"{declaration.name}/" if declaration.name else "model/"
+        names_of = {node.name: prefix + node.name for node in network.nodes}
         for node in network.nodes:
             if isinstance(node, Input):
                 mine = tuple((0, slots[start + k]) for k in range(node.size))
                 nodes.append(Select(name=prefix + node.name, context=node.context, nodes=("inputs",), picks=mine))
             else:
-                nodes.append(_renamed(node, prefix))
+                nodes.append(renamed(node, names_of))
         output = network.output
         picks += [(len(names), k) for k in range(network.sizes[output.name])]
         names.append(prefix + output.name)
@@ -266,14 +267,3 @@ def _joined(used: list[tuple[Declaration, Model]], slots: list[int], size: int, 
         names.append("inputs")
     nodes.append(Select(name="outputs", context=last.context, nodes=tuple(names), picks=tuple(picks)))
     return Network(tuple(nodes), ("outputs",))
-
-
-def _renamed(node: Node, prefix: str) -> Node:
-    changes: dict[str, Any] = {"name": prefix + node.name}
-    if isinstance(node, Select):
-        changes["nodes"] = tuple(prefix + s for s in node.nodes)
-    elif isinstance(node, Elementwise):
-        changes |= {"left": prefix + node.left, "right": prefix + node.right}
-    elif node.sources:
-        changes["source"] = prefix + node.sources[0]
-    return replace(node, **changes)

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from fpsmt.errors import UsageError
 
 MAX_BYTES = 32 << 20
+MAX_TOKENS = 6_000_000
 MAX_DEPTH = 100
 LONG = 60  #: characters of a token that are shown
 
@@ -18,7 +19,7 @@ _TOKEN = re.compile(
 )
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, slots=True)
 class Atom:
     """A word, a number, ``"text"`` with its quotes, or ``[1,2]`` with its brackets."""
 
@@ -26,7 +27,7 @@ class Atom:
     line: int
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, slots=True)
 class Group:
     """What stands between two parentheses."""
 
@@ -55,12 +56,15 @@ def parse(text: str, where: str) -> list[Expression]:
     ['a']
     """
     stack: list[tuple[list[Expression], int]] = [([], 0)]
-    line, at = 1, 0
+    line, at, tokens = 1, 0, 0
     while at < len(text):
         match = _TOKEN.match(text, at)
         if match is None:
             raise UsageError(f"{where}, line {line}: cannot read {shown(text[at : at + LONG])!r}")
         kind, token = match.lastgroup, match[0]
+        tokens += kind != "space"
+        if tokens > MAX_TOKENS:
+            raise UsageError(f"{where}, line {line}: there are more than {MAX_TOKENS} words and parentheses")
         if kind == "open":
             if len(stack) > MAX_DEPTH:
                 raise UsageError(f"{where}, line {line}: parentheses are nested more than {MAX_DEPTH} deep")

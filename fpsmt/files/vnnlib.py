@@ -16,12 +16,13 @@ from math import prod
 from pathlib import Path
 
 from fpsmt.errors import UsageError
+from fpsmt.files.limits import read_at_most
 from fpsmt.files.sexpressions import MAX_BYTES, Atom, Expression, Group, parse, shown
 from fpsmt.floats import read_number
 
 MAX_CASES = 20_000  #: conjunctions of the disjunctive normal form
 MAX_ROWS = 2_000_000  #: comparisons in all of them together
-MAX_VARIABLES = 5_000_000
+MAX_VARIABLES = 1_000_000
 MAX_BITS = 6400  #: of a numerator or denominator; a quotient of two such can still be written in decimal
 VERSIONS = ("1.0", "2.0")
 TYPES = ("real", "float16", "float32", "float64", "bfloat16", "float8e4m3fn", "float8e4m3fnuz", "float8e5m2",
@@ -88,12 +89,7 @@ def read_vnnlib(path: Path | str) -> Specification:
     supported (products of variables, hidden nodes, element types that are no floats)."""
     path = Path(path)
     try:
-        size = path.stat().st_size
-        if size > MAX_BYTES:
-            raise UsageError(f"{path} has {size} bytes: at most {MAX_BYTES} are read")
-        text = path.read_bytes().decode("utf-8")
-    except OSError as error:
-        raise UsageError(f"{path}: {error.strerror or error}") from None
+        text = read_at_most(path, MAX_BYTES).decode("utf-8")
     except UnicodeDecodeError:
         raise UsageError(f"{path} is not a VNN-LIB query: it is not text in UTF-8") from None
     return parse_vnnlib(text, str(path))

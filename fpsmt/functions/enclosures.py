@@ -23,7 +23,7 @@ from fpsmt.floats import (
     zero,
 )
 from fpsmt.functions.function import Function, TurningPoint, ball_of, ends, evaluate
-from fpsmt.functions.refine import far_out
+from fpsmt.functions.refine import far_out, read_input
 from fpsmt.functions.rounding import correctly_rounded
 
 SEVEN = Fraction(7)  #: longer than 2π
@@ -179,6 +179,7 @@ def constant_on(function: Function, ctx: Context, low: Float, high: Float) -> Fl
     ('1.0', None)
     """
     _check(function, low, high)
+    low, high = read_input(ctx, low), read_input(ctx, high)  # −ω is −0, perhaps where the domain ends
     if function.lowest is not None and not high.is_nan and _outside(function, high):
         return correctly_rounded(function, ctx, high)
     if function.lowest is not None and _outside(function, low):

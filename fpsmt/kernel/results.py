@@ -115,11 +115,12 @@ def _checksum(body: Mapping[str, Any]) -> str:
     return hashlib.sha256(json.dumps(plain, sort_keys=True, ensure_ascii=False).encode()).hexdigest()
 
 
-def read_result(path: Path) -> dict[str, Json]:
-    """Reads a result file: one clear line when it is missing, truncated, damaged or of another schema."""
+def read_result(path: Path, most: int = MAX_BYTES) -> dict[str, Json]:
+    """Reads a result file: one clear line when it is missing, larger than `most` bytes, truncated, damaged or of
+    another schema."""
     try:
-        if path.stat().st_size > MAX_BYTES:
-            raise UsageError(f"{path} is larger than {MAX_BYTES >> 20} MiB: not a result file")
+        if path.stat().st_size > most:
+            raise UsageError(f"{path} is larger than {most >> 20} MiB: not such a result file")
         text = path.read_text(encoding="utf-8")
     except FileNotFoundError:
         raise UsageError(f"{path}: no such file") from None

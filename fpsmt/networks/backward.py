@@ -61,15 +61,17 @@ def multiply(a: Array, some: Indices, weights: Array, out: Array) -> None:
 def substitute(
     rows: Array, box: Indices, last: int, sizes: Indices, units: Indices, at: Indices, weights: Array, b: Array,
     errors: Array, lower: Array, bottom: Array, upper: Array, top: Array, through: Array,
-) -> tuple[Array, Array, Array]:  # fmt: skip
-    """Carries rows (rows, size of step `last`) of its values back to the inputs: (slopes, constants, sizes).
+    slopes: Array, constants: Array, totals: Array,
+) -> None:  # fmt: skip
+    """Carries rows (rows, size of step `last`) of its values back to the inputs, into `slopes` (rows, inputs),
+    `constants` and their sizes `totals` (rows), all 0 before: a signal that comes while new arrays are returned breaks
+    the call.
 
     `errors` and the lines lower·z + bottom ≤ y ≤ upper·z + top between the values z of a step and what the next step
     reads are (boxes, all units); `box` says which box each row is of.  `through`, (rows, all units) or empty, receives
     the coefficient of each y.  A coefficient that is 0 adds nothing.
     """
     count, keep = len(rows), len(through) > 0
-    slopes, constants, totals = np.zeros((count, sizes[0])), np.zeros(count), np.zeros(count)
     widest = sizes.max()
     now, then, some = np.zeros((TOGETHER, widest)), np.zeros((TOGETHER, widest)), np.zeros(widest, dtype=np.int64)
     for head in range(0, count, TOGETHER):
@@ -120,4 +122,3 @@ def substitute(
                 constants[r] += offset
                 totals[r] += abs(constants[r])
         slopes[head : head + part] = now[:part, : sizes[0]]
-    return slopes, constants, totals

@@ -2,7 +2,7 @@
 
 A program is far from its function where both are large, so that no error holds everywhere.  The lines on [l, u] are
 those of the function (`fpsmt.networks.smooth_curves`), apart by the error of the program on the least [−2^k, 2^k],
-k ≥ 0, that holds l and u: `Contract.error_on`.
+k ≥ 0, that holds l and u, or what of it is finite in the format: `Contract.error_on`.
 """
 
 from __future__ import annotations
@@ -35,7 +35,8 @@ class Analysed:
     def _region(self, k: int) -> Smooth | None:
         """The function and errors on [−2^k, 2^k]."""
         if k not in self.regions:
-            use, end = self.implementation, exactly(self.context.format, pow2(k))
+            use, fmt = self.implementation, self.context.format
+            end = exactly(fmt, min(pow2(k), fmt.largest))
             error = use.contract.error_on(use.function, self.context, -end, end) if k <= FARTHEST else None
             self.regions[k] = None if error is None else Smooth(use.function, error, self.context)
         return self.regions[k]

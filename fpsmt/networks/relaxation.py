@@ -240,9 +240,8 @@ class Relaxation:
         is in `state.errors` if it is to be counted."""
         through = np.zeros((0, self.units)) if through is None else through
         lines = state.lower, state.bottom, state.upper, state.top
-        found: tuple[Array, Array, Array] = substitute(
-            np.ascontiguousarray(rows), box, k, *self.chain, state.errors, *lines, through
-        )
+        found = np.zeros((len(rows), self.inputs)), np.zeros(len(rows)), np.zeros(len(rows))
+        substitute(np.ascontiguousarray(rows), box, k, *self.chain, state.errors, *lines, through, *found)
         return found
 
     # -- rows of the outputs ------------------------------------------------------------------------------

@@ -22,7 +22,7 @@ def number(c: Fraction) -> str:
     >>> number(Fraction(1, 10)), number(Fraction(-3, 8))
     ('0.1', '-0.375')
     """
-    if Fraction(float(c)) == c or Fraction(repr(float(c))) == c:
+    if abs(c) < 10**308 and c in (Fraction(float(c)), Fraction(repr(float(c)))):
         return repr(float(c))
     with localcontext(prec=40):
         return str(Decimal(c.numerator) / Decimal(c.denominator))

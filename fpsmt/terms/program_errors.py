@@ -28,7 +28,7 @@ from functools import reduce
 import flint
 from flint import arb, arb_series
 
-from fpsmt.errors import Unsupported
+from fpsmt.errors import Unsupported, UsageError
 from fpsmt.floats import Context, Float, Format, Mode, Overflow, Subnormals, ulp
 from fpsmt.functions import CorrectlyRounded, Function, WithinUlps
 from fpsmt.functions.enclosures import enclose
@@ -204,26 +204,30 @@ def error_on(root: Term, function: Function, ctx: Context, low: Float, high: Flo
     with _working():
         parts = [measured(part) for part in ([(a, ZERO), (ZERO, b)] if a < 0 < b else [(a, b)])]
         while len(parts) < MOST_PARTS:
-            worst = max(range(len(parts)), key=lambda k: _largest(parts[k][0]))
+            worst = max(range(len(parts)), key=lambda k: (parts[k][0] is None, parts[k][0] or ZERO))
             bound, part = parts[worst]
             if bound is None and part[1] - part[0] <= SHORT:
                 return None
             halves = [measured(half) for half in _halves(part)]
-            if bound is not None and any(_largest(half[0]) * 5 > bound * 4 for half in halves):
+            if bound is not None and not all(_less(half[0], bound) for half in halves):
                 return bound
             parts[worst : worst + 1] = halves
         return None
 
 
-def _largest(bound: Fraction | None) -> Fraction:
-    return Fraction(1 << 4096) if bound is None else bound
+def _less(bound: Fraction | None, other: Fraction) -> bool:
+    """By more than a fifth."""
+    return bound is not None and bound * 5 < other * 4
 
 
 def _apart(root: Term, function: Function, ctx: Context, low: Fraction, high: Fraction) -> Fraction | None:
     piece = _piece(root, ctx, low, high, ZERO)
     if piece is None:
         return None
-    least, most = enclose(function, low, high, BITS)
+    try:
+        least, most = enclose(function, low, high, BITS)
+    except (Unsupported, UsageError):  # out of the domain
+        return None
     return max(piece.high - least, most - piece.low)
 
 

@@ -250,3 +250,15 @@ def test_range_errors() -> None:
     with pytest.raises(UsageError, match="two formats"):
         range_on(FUNCTIONS["exp"], ctx, exactly(float32, 0.0), one)
     assert np.isnan(float(constant_on(FUNCTIONS["log"], ctx, -one, -one)))  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize("ctx", ["ieee(3,2):flush", "ieee(3,2):flush-inputs", "ieee(3,2)"])
+@pytest.mark.parametrize("name", ["sqrt", "log"])
+def test_one_value_where_subnormals_are_zeros(name: str, ctx: str) -> None:
+    """−ω may be read as −0, which is in the domain of the square root, and the floats below it are not."""
+    where, function = context(ctx), FUNCTIONS[name]
+    line = sorted((x for x in all_values(where.format) if not x.is_nan), key=place)
+    for i, low in enumerate(line):
+        for j in range(i, len(line)):
+            found = {correctly_rounded(function, where, x) for x in line[i : j + 1]}
+            assert constant_on(function, where, low, line[j]) in (None, *(found if len(found) == 1 else ()))

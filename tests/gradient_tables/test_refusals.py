@@ -199,3 +199,38 @@ def test_the_command_refuses(tmp_path: Path, capsys: pytest.CaptureFixture[str])
     ):
         assert command(tmp_path, rows, *options) == 2
         assert what in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("name", "sums", "activation", "why"),
+    [
+        ("ieee(2,2)", "left-to-right", "gelu", "passes no gradient"),
+        ("float4_e2m1fn", "left-to-right", "relu", "NaN"),
+        ("float6_e2m3fn", "any", "relu", "NaN"),
+        ("float8_e4m3b11fnuz:nan", "left-to-right", "relu", "NaN"),
+        ("float8_e3m4:nan", "any", "relu", "NaN"),
+        ("ieee(12,40)", "any", "relu", "float64"),
+        ("ieee(12,3)", "left-to-right", "tanh", "float64"),
+        ("ieee(8,56)", "any", "relu", "float64"),
+    ],
+)
+def test_formats_without_such_networks(name: str, sums: str, activation: str, why: str) -> None:
+    """Where numbers that the construction needs are missing, nothing is said; nothing breaks."""
+    verdict = decide(AllGradientTables(context(name), 7, sums, activation))
+    assert isinstance(verdict, Unknown) and why in verdict.reason
+
+
+@pytest.mark.parametrize(
+    ("name", "order", "activation", "why"),
+    [
+        ("ieee(2,2)", "left-to-right", "gelu", "passes no gradient"),
+        ("float8_e4m3b11fnuz:nan", "any", "relu", "needs the parameter 512"),
+        ("float8_e5m2:flush", "any", "relu", "difference of neighbours is 0"),
+    ],
+)
+def test_tables_without_such_networks(name: str, order: str, activation: str, why: str, capsys, tmp_path) -> None:
+    rows = tmp_path / "t.csv"
+    rows.write_text("1,2,1,3\n-1,0.5,2,-1\n0,0,0,0\n")
+    options = ["--gradients", "--format", name, "--activation", activation, "--order", order, "--no-save"]
+    assert main(["represent", str(rows), *options]) == 3
+    assert why in capsys.readouterr().out

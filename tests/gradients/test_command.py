@@ -81,6 +81,7 @@ def test_files(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
         ("units.npz --at 1 --derivative no", "unknown derivative rule"),
         ("no.npz --at 1", "no such file"),
         ("map.npz --at 1,2 --upstream 1,1 --component 2", "no component 2"),
+        ("units.npz --at 1 --format ieee(12,3)", "not every value of ieee(12,3) is a float64"),
     ],
 )
 def test_usage(words: str, what: str, capsys: pytest.CaptureFixture[str]) -> None:

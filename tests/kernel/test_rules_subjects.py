@@ -33,6 +33,7 @@ from fpsmt.floats import (
     infinity,
     nan,
     pow2,
+    zero,
 )
 from fpsmt.functions import FUNCTIONS
 from fpsmt.kernel import Proved, check_verdict, verdict_to_json
@@ -273,3 +274,22 @@ def test_a_rule_says_nothing_about_claims_of_another_kind(name: str) -> None:
 
 def test_all_rules_are_tested_here() -> None:
     assert set(RULES) >= KNOWN
+
+
+def test_the_zero_of_an_end_is_meant() -> None:
+    """[+0, +0] does not hold −0, where the identity is −0: what is proved is not refuted too."""
+    zeros = [zero(float16, negative) for negative in (True, False)]
+    claim = ConstantOn(FUNCTIONS["identity"], context(float16), zeros[1], zeros[1], zeros[1])
+    proved("enclosure", claim)
+    assert not claim.replay({"x": "-0x0p0"}).violates
+    left_open("enclosure", ConstantOn(FUNCTIONS["identity"], context(float16), *zeros, zeros[1]))
+    with pytest.raises(UsageError, match="not an interval"):
+        ConstantOn(FUNCTIONS["identity"], context(float16), zeros[1], zeros[0], zeros[1])
+
+
+def test_below_the_domain_and_subnormals_read_as_zero() -> None:
+    """√ is NaN at −1 and −0 at −ω where subnormals are read as zeros: not constant on [−1, −ω]."""
+    ctx = context("float16:flush")
+    claim = ConstantOn(FUNCTIONS["sqrt"], ctx, exactly(float16, -1), exactly(float16, -pow2(-24)), zero(float16, True))
+    left_open("enclosure", claim)
+    assert claim.replay({"x": "-0x1p0"}).violates

@@ -63,3 +63,16 @@ def test_what_has_no_lines() -> None:
     curve = Analysed(implementation_named("swish:program(x*x*x/(1 + x*x))"), context("float16"))
     lines = curve.lines(np.array([-1.0, -100.0, -np.inf]), np.array([1.0, 1.0, 0.0]))
     assert np.isfinite(lines.least[0]) and np.isneginf(lines.least[1:]).all() and np.isfinite(lines.top).all()
+
+
+@pytest.mark.parametrize("fmt", ["float8_e4m3", "float16"])
+def test_lines_up_to_the_largest_value(fmt: str) -> None:
+    """2^k is not a value of the format where it is above the largest one."""
+    use, ctx = implementation_named("tanh:program(clamp(x, -1, 1))"), context(fmt)
+    every = values(ctx.format, finite=True)
+    end = float(ctx.format.largest)
+    lines = Analysed(use, ctx).lines(np.array([-end, end / 2]), np.array([0.0, end]))
+    for k, z in enumerate((every[every <= 0], every[every >= end / 2])):
+        least, most = allowed_arrays(use, ctx, z)
+        assert lines.least[k] <= least.min() and most.max() <= lines.most[k]
+        assert np.isfinite(lines.least[k]) or fmt == "float16"

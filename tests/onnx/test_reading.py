@@ -10,11 +10,11 @@ from typing import Any
 import numpy as np
 import onnx
 import pytest
-from onnx import TensorProto, helper
+from onnx import TensorProto, helper, numpy_helper
 
 from fpsmt.errors import UsageError
 from fpsmt.files.models import read_model
-from fpsmt.files.onnx import operators, read_onnx
+from fpsmt.files.onnx import graph, operators, read_onnx, reading
 from fpsmt.floats import exactly, float16, float32, infinity, nan, zero
 from fpsmt.functions import implementation_named
 from fpsmt.networks import Affine, Constant, Elementwise, Extremum, Network, execution, run, run_batch
@@ -236,6 +236,35 @@ def test_files_that_are_no_models(tmp_path: Path) -> None:
         read_onnx(tmp_path / "none.onnx")
     with pytest.raises(UsageError):
         read_onnx(tmp_path)
+
+
+def test_a_device_without_an_end_is_not_read_whole(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(reading, "MAX_BYTES", 3 << 20)
+    with pytest.raises(UsageError, match="larger than 3 MiB"):
+        read_onnx("/dev/zero")
+
+
+def test_what_operators_make_is_bounded(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Results count together, constants too; other views of them do not."""
+    monkeypatch.setattr(graph, "MAX_COMPUTED", 1000)
+    size = numpy_helper.from_array(np.array([300]))
+    shape = N("Constant", [], ["s"], value=size)
+    rows = [N("ConstantOfShape", ["s"], [f"c{k}"]) for k in range(4)]
+    relu = N("Relu", ["x"], ["y"])
+    assert "'c3' (ConstantOfShape)" in refused(tmp_path, build([shape, *rows, relu], {"x": [2]}, {"y": [2]}))
+    moves = [N("Transpose", ["w" if k == 0 else f"t{k - 1}"], [f"t{k}"]) for k in range(9)]
+    many = {"w": np.zeros((30, 30), dtype=np.float32)}
+    assert read(tmp_path, build([*moves, relu], {"x": [2]}, {"y": [2]}, many)).sizes
+    assert "more than 1000 elements" in refused(
+        tmp_path, build([shape, *moves, N("Expand", ["w1", "s2"], ["e"]), relu], {"x": [2]}, {"y": [2]},
+                        many | {"w1": np.zeros(1, dtype=np.float32), "s2": np.array([200])})
+    )  # fmt: skip
+    monkeypatch.setattr(graph, "MAX_COMPUTED", 1 << 20)
+    monkeypatch.setattr(graph, "MAX_MOVED", 299)
+    add = N("Add", ["x", "c0"], ["y"])
+    assert "reads a constant of 300 elements" in refused(
+        tmp_path, build([shape, rows[0], add], {"x": [300]}, {"y": [300]})
+    )
 
 
 def test_damaged_files_give_a_network_or_one_line(tmp_path: Path) -> None:

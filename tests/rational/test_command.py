@@ -134,3 +134,17 @@ def test_what_cannot_be_done_is_one_line(run, words, code, what):
     got, out, err = run(*words, "--no-save")
     assert got == code and what in (err if code == 2 else out)
     assert code == 3 or err.count("\n") == 1
+
+
+@pytest.mark.parametrize(("ends", "low", "high"), [("1000,1001", 10**308, 0), ("-1001,-1000", 0, F(1, 10**308))])
+def test_errors_that_no_float64_is_near(run, ends, low, high):
+    """exp is about 1e434 at 1000."""
+    code, out, _ = run("exp", f"--interval={ends}", "--type", "1,1", "--no-save", "--json", "-")
+    result = json.loads(out)["result"]
+    assert code == 0 and F(result["exact_low"]) > low and (not high or F(result["exact_high"]) < high)
+    below, above = (float.fromhex(result[name]) for name in ("error_low", "error_high"))
+    assert F(below) <= F(result["exact_low"]) and (above == float("inf") or F(result["exact_high"]) <= F(above))
+    code, out, _ = run("exp", f"--interval={ends}", "--type", "1,1", "--no-save")
+    assert code == 0 and "\n  0.0\n" not in out and ("e+43" if not high else "e-43") in out.split("\n")[0]
+    code, out, _ = run("exp", f"--interval={ends}", "--type", "1,1", "--no-save", "--format", "bfloat16")
+    assert code in (0, 3)

@@ -363,3 +363,16 @@ def test_shares_never_vanish() -> None:
     slopes, constants = rng.normal(size=(40, 3, 2)), rng.uniform(-1, 0, (40, 3))
     shares = good_shares(Box(-np.ones((40, 2)), np.ones((40, 2))), slopes, constants, np.zeros((40, 3)), 8)
     assert (shares >= 0).all() and (shares.sum(axis=1) > 0).all()
+
+
+def test_results_of_activations_are_part_of_the_execution_found() -> None:
+    """tanh within 3 ulps reaches a threshold that its correctly rounded values do not."""
+    use = implementation_named("tanh:ulps=3")
+    net = Network.sequential("float16", 1, [use, ([[1], [2]], None)])
+    x = to_floats(net.input.format, [0.5])[0]
+    most = use.allowed(net.output.context, x)[1].fraction
+    box = ((x.fraction, x.fraction),)
+    for limit, name in ((most, "refuted"), (most + Fraction(1, 2**20), "proved")):
+        unsafe = Polytope.of([({0: -1}, -limit, False)])
+        verdict = decide(Safe(net, parse_execution("any"), Property((Query(box, (unsafe,)),))), only="splits")
+        assert verdict.name == name

@@ -12,17 +12,20 @@ from fpsmt.claims import (
     AlwaysSeparates,
     Distinguishable,
     Inseparable,
+    LineClasses,
     Reading,
+    Separable,
     SeparationCount,
     SeparationPoints,
     Setting,
+    TogetherBeside,
 )
 from fpsmt.claims.blocks import Grid, not_joined
 from fpsmt.claims.places import allowed_by_index, allowed_places
 from fpsmt.claims.separation import Run
 from fpsmt.cli import main
 from fpsmt.engines import decide
-from fpsmt.floats import context, exactly, float8_e4m3fn, float16, from_ordinal, ieee, nan
+from fpsmt.floats import context, exactly, float8_e4m3fn, float16, from_ordinal, ieee, largest, nan
 from fpsmt.functions import FUNCTIONS, Contract, Implementation, Table, WithinFloats
 from fpsmt.kernel.kernel import Holds
 from fpsmt.kernel.rules.separation import all_maps, separating_maps
@@ -76,3 +79,12 @@ def test_a_plot_that_cannot_be_written(tmp_path: Path, capsys: pytest.CaptureFix
     command = ["separate", "--format", "float8_e4m3", "--activation", "tanh", "--no-save"]
     assert main([*command, "--plot", str(tmp_path / "missing" / "a.svg")]) == 2
     assert "cannot be written" in capsys.readouterr().err
+
+
+def test_values_that_are_no_float64_numbers() -> None:
+    """Fifteen bits, but 2^2047 among them: other ways decide, or nothing is said."""
+    ctx = context("ieee(12,3)")
+    high, one = largest(ctx.format), exactly(ctx.format, 1)
+    of = Setting(FUNCTIONS["sigmoid"], ctx, -high, high, Reading.FINITE_ON_DOMAIN)
+    assert decide(LineClasses(of, ())).name == decide(TogetherBeside(of, 1, 0, 1)).name == "unknown"
+    assert decide(Separable(of, one, -one)).name == "proved" and decide(Distinguishable(of)).name == "refuted"

@@ -130,3 +130,13 @@ def test_a_contract_that_fails_in_one_place_is_not_proved() -> None:
     wrong = claim("sigmoid", "1000", -89, -86)
     assert decide(wrong, only="error analysis").name == "refuted"
     assert decide(claim("sigmoid", "4", -80, -79), only="error analysis").name == "proved"
+
+
+def test_an_error_beyond_every_float_is_not_below_what_is_unknown() -> None:
+    """exp is above 2^5000 at 4096, where the program returns 0; and log has no values at −1."""
+    ctx = context("bfloat16")
+    ends = exactly(ctx.format, 2), exactly(ctx.format, 4096)
+    error = program("x - x").error_on(function_named("exp"), ctx, *ends)
+    assert error is None or error >= enclose(function_named("exp"), Fraction(4096), Fraction(4096))[0]
+    assert program("x").error_on(function_named("log"), ctx, -ends[0], ends[0]) is None
+    assert program("x").error_on(function_named("log"), ctx, ends[0], ends[0]) is not None

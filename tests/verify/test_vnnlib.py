@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 from fpsmt.errors import UsageError
+from fpsmt.files import sexpressions
 from fpsmt.files.vnnlib import MAX_CASES, Row, Specification, parse_vnnlib, read_vnnlib
 
 OLD = """(declare-const X_0 Real) (declare-fun X_1 () Real)
@@ -192,3 +193,16 @@ def test_digits_are_those_of_ascii() -> None:
     for text in ("(declare-const X_\u0662 Real)", "(assert (<= X_0 \u0661))", "(assert (<= X_\u0660 1))"):
         with pytest.raises(UsageError, match="line 4"):
             parse_vnnlib(OLD + text)
+
+
+def test_large_queries_are_one_line(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """100 MB, without an end, or of very many words."""
+    path = tmp_path / "large.vnnlib"
+    with path.open("wb") as file:
+        file.truncate(100 << 20)
+    for name in (path, "/dev/zero"):
+        with pytest.raises(UsageError, match="is larger than 32 MiB, which is the most that is read"):
+            read_vnnlib(name)
+    monkeypatch.setattr(sexpressions, "MAX_TOKENS", 7)
+    with pytest.raises(UsageError, match="line 2: there are more than 7 words and parentheses"):
+        parse_vnnlib("(declare-const X_0 Real)\n(declare-const Y_0 Real)")

@@ -20,6 +20,7 @@ from fpsmt.networks.nodes import Activation, Affine, Cast, Constant, Elementwise
 
 MAX_NODES = 100_000
 MAX_MOVED = 5_000_000  #: elements that one node picks or compares
+MAX_COMPUTED = 1 << 27  #: elements of constants and results together, as far as these are no parts of others
 MAX_WEIGHTS = 1 << 25  #: rows × columns of one affine node, absent terms included
 
 Ids = NDArray[np.int64]
@@ -41,6 +42,10 @@ class Live:
 Value = Fixed | Live
 
 
+def _array(value: Value) -> NDArray[Any]:
+    return value.values if isinstance(value, Fixed) else value.ids
+
+
 @dataclass
 class Graph:
     """Nodes made so far.  Element k of the j-th node has number starts[j] + k."""
@@ -54,6 +59,7 @@ class Graph:
     selected: dict[bytes, str] = field(default_factory=dict)
     products: set[str] = field(default_factory=set)  #: nodes that are matrix products, without a bias
     notes: dict[str, None] = field(default_factory=dict)  #: what was assumed, each once
+    computed: int = 0  #: elements of results so far
 
     def free_name(self, wanted: str) -> str:
         """This name, or one like it that no node has."""
@@ -78,6 +84,14 @@ class Graph:
         self.ends += size
         ids = np.arange(start, start + size)
         return Live(node.format, ids if shape is None else ids.reshape(shape))
+
+    def count(self, value: Value, sources: list[Value | None]) -> None:
+        """Counts the elements of a result, unless it is another view of a source; refuses too many."""
+        array = _array(value)
+        sizes = [_array(s).size for s in sources if s is not None and np.may_share_memory(_array(s), array)]
+        self.computed += array.size if array.size > max(sizes, default=0) else 0
+        if self.computed > MAX_COMPUTED:
+            raise UsageError(f"constants and results before the end have more than {MAX_COMPUTED} elements together")
 
     def place(self, number: int) -> tuple[int, int]:
         """(node, element) of an element's number."""
@@ -120,6 +134,8 @@ class Graph:
             return value
         if value.format is None:
             raise UsageError(f"{name!r} has integers or booleans where floats are needed")
+        if value.values.size > MAX_MOVED:
+            raise UsageError(f"{name!r} reads a constant of {value.values.size} elements: at most {MAX_MOVED} are read")
         made = self.free_name(f"{name}.constant")
         node = Constant(name=made, context=context_of(value.format), values=value.values.reshape(-1))
         return self.add(node, [], value.shape)

@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 
 from fpsmt.errors import Unsupported, UsageError
+from fpsmt.files.limits import read_at_most
 from fpsmt.files.onnx import arithmetic, normalising, shaping, sums
 from fpsmt.files.onnx.graph import OPERATORS, Call, Graph, Live, Value
 from fpsmt.files.onnx.tensors import FLOATS, TYPE_NAMES, checked_shape, context_of, read_tensor, type_name
@@ -99,6 +100,8 @@ def read_onnx(
         return _read(model, Graph(implementations or {}, bias_from_add), path.parent if external else None)
     except UsageError as error:
         raise UsageError(f"{path}: {_line(error)}") from None
+    except MemoryError:
+        raise UsageError(f"{path}: the model needs more memory than there is") from None
     except SHAPE_ERRORS as error:
         raise UsageError(f"{path}: the model is malformed: {type(error).__name__} {_line(error)}") from None
 
@@ -114,13 +117,7 @@ def _parsed(path: Path) -> Any:
         from google.protobuf.message import DecodeError
     except ImportError:
         raise UsageError(f"{path}: reading ONNX needs the package onnx: pip install onnx") from None
-    try:
-        size = path.stat().st_size
-        if size > MAX_BYTES:
-            raise UsageError(f"{path} has {size} bytes: at most {MAX_BYTES} are read")
-        data = path.read_bytes()
-    except OSError as error:
-        raise UsageError(f"{path}: {error.strerror or error}") from None
+    data = read_at_most(path, MAX_BYTES)
     model = onnx.ModelProto()
     try:
         model.ParseFromString(data)
@@ -146,6 +143,7 @@ def _read(model: Any, made: Graph, folder: Path | None) -> Model:
     values: dict[str, Value] = {}
     for tensor in graph.initializer:
         values[tensor.name] = read_tensor(tensor, f"the tensor {_name(tensor.name)}", folder)
+        made.count(values[tensor.name], [])
     inputs = _inputs(graph, made, values)
     for node in graph.node:
         _run(node, made, values, opset)
@@ -229,6 +227,8 @@ def _run(node: Any, made: Graph, values: dict[str, Value], opset: int) -> None:
         attributes = {k: list(v) if isinstance(v, tuple) else v for k, v in attributes.items()}
         call = Call(made, node.op_type, name, inputs, attributes, opset, sum(bool(n) for n in outputs))
         results = OPERATORS[node.op_type](call)
+        for value in results:
+            made.count(value, inputs)
         for k, output in enumerate(outputs):
             if output and k >= len(results):
                 raise UsageError(f"its output {k} is used, which is not supported")

@@ -10,7 +10,7 @@ from fpsmt.claims.claim import Claim, Json
 from fpsmt.claims.conditions import Condition, PartFails, inside
 from fpsmt.claims.functions import read_value
 from fpsmt.claims.interval_condition import IntervalCondition
-from fpsmt.claims.places import MAX_BITS, allowed_by_index, allowed_places, offset
+from fpsmt.claims.places import allowed_by_index, allowed_places, listed, offset
 from fpsmt.errors import EvidenceError, Unsupported, UsageError
 from fpsmt.floats import (
     Context,
@@ -142,8 +142,8 @@ def condition_exhausted(claim: Claim, data: Mapping[str, Json], premises: Sequen
     """
     condition = needs_condition(claim)
     fmt = condition.context.format
-    if fmt.bits > MAX_BITS:
-        return Open(f"the values of {fmt} are too many to list")
+    if not listed(fmt):
+        return Open(f"the values of {fmt} are too many to list as float64 numbers")
     low, high = allowed_by_index(condition.implementation, condition.context)
     finite = range(offset(fmt) - fmt.largest_code, offset(fmt) + fmt.largest_code + 1)
     for part, holds in (("C0", condition.small), ("C1", condition.usable)):
@@ -179,8 +179,8 @@ def no_usable_value(claim: Claim, data: Mapping[str, Json], premises: Sequence[C
     """
     condition = _part(claim, "C0", "C1")
     fmt = condition.context.format
-    if fmt.bits > MAX_BITS:
-        return Open(f"the values of {fmt} are too many to list")
+    if not listed(fmt):
+        return Open(f"the values of {fmt} are too many to list as float64 numbers")
     low, high = allowed_by_index(condition.implementation, condition.context)
     holds = condition.small if isinstance(claim, PartFails) and claim.part == "C0" else condition.usable
     for i in range(offset(fmt) - fmt.largest_code, offset(fmt) + fmt.largest_code + 1):

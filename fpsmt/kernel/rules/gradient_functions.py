@@ -10,8 +10,9 @@ from fpsmt.claims.claim import Claim, Json
 from fpsmt.claims.gradient_functions import AllGradientFunctions, RepresentsGradientFunctions
 from fpsmt.constructions.gradient_cells import Circuits
 from fpsmt.constructions.gradient_traces import traces
-from fpsmt.errors import EvidenceError, Unsupported
+from fpsmt.errors import EvidenceError, Unsupported, UsageError
 from fpsmt.floats import Mode, Subnormals
+from fpsmt.floats.vector import embeds
 from fpsmt.kernel.kernel import Fails, Holds, Open, Outcome, rule
 from fpsmt.kernel.trust import VECTOR
 
@@ -67,13 +68,15 @@ def all_functions(claim: Claim, data: Mapping[str, Json], premises: Sequence[Cla
         return Open("the construction is for rounding to nearest even, without flushed subnormals")
     if ctx.format.bits > MAX_BITS:
         return Open(f"{ctx.format} has too many loss derivatives to run through every circuit")
-    circuits = Circuits(ctx)
-    if claim.layers < circuits.layers:
-        return Open(f"{claim.layers} layers: the construction has {circuits.layers} or more")
+    if not embeds(ctx.format):
+        return Open(f"not every value of {ctx.format} is a float64")
     try:
+        circuits = Circuits(ctx)
+        if claim.layers < circuits.layers:
+            return Open(f"{claim.layers} layers: the construction has {circuits.layers} or more")
         for what, fails in circuits.checks():
             if fails:
                 return Open(f"{what}: {fails}")
-    except Unsupported as reason:
+    except (Unsupported, UsageError) as reason:
         return Open(str(reason))
     return Holds({"inputs": len(circuits.xs), "circuits": ctx.format.largest_code}, (VECTOR,))

@@ -13,13 +13,13 @@ from fpsmt.constructions.gradient_flat_cells import FlatCells
 from fpsmt.constructions.gradient_passes import both_passes
 from fpsmt.constructions.gradient_traces import traces
 from fpsmt.constructions.gradient_wide import WideCells
-from fpsmt.errors import EvidenceError, Unsupported
+from fpsmt.errors import EvidenceError, Unsupported, UsageError
 from fpsmt.floats import Mode, Subnormals
+from fpsmt.floats.vector import embeds
 from fpsmt.kernel.kernel import Fails, Holds, Open, Outcome, rule
 from fpsmt.kernel.trust import BALLS, VECTOR
 
 LISTED_BITS = 16  #: formats whose domains are listed
-MAX_BITS = 64
 
 
 @rule("traces of values and gradients")
@@ -102,14 +102,17 @@ def all_gradient_tables(claim: Claim, data: Mapping[str, Json], premises: Sequen
     ctx = claim.context
     if ctx.subnormals is not Subnormals.GRADUAL or ctx.mode is not Mode.RNE:
         return Open("the construction is for rounding to nearest even, without flushed subnormals")
-    if ctx.format.bits > MAX_BITS:
-        return Open(f"{ctx.format} has too many floats to run through")
-    cells = (WideCells if ctx.format.bits > LISTED_BITS else Cells)(ctx, claim.sums == "any")
-    if claim.layers < cells.layers:
-        return Open(f"{claim.layers} layers: the construction has {cells.layers} or more")
-    for what, fails in cells.checks():
-        if fails:
-            return Open(f"{what}: {fails}")
+    if not embeds(ctx.format):
+        return Open(f"not every value of {ctx.format} is a float64")
+    try:
+        cells = (WideCells if ctx.format.bits > LISTED_BITS else Cells)(ctx, claim.sums == "any")
+        if claim.layers < cells.layers:
+            return Open(f"{claim.layers} layers: the construction has {cells.layers} or more")
+        for what, fails in cells.checks():
+            if fails:
+                return Open(f"{what}: {fails}")
+    except (Unsupported, UsageError) as reason:  # a NaN, where the format has none or no place for it
+        return Open(str(reason))
     return Holds({"inputs": cells.points, "gaps": len(cells.gaps), "least layers": cells.layers}, (VECTOR,))
 
 
@@ -145,6 +148,8 @@ def all_tables_by_flat_neurons(claim: Claim, data: Mapping[str, Json], premises:
         raise EvidenceError(f"every table by flat neurons does not speak about {claim.kind}")
     if claim.sums != "left-to-right":
         return Open("sums of the construction run from left to right, and the claim is about every order")
+    if not embeds(claim.context.format):
+        return Open(f"not every value of {claim.context.format} is a float64")
     try:
         cells = FlatCells(claim.context, claim.activation, claim.layers, claim.largest_input, claim.largest_upstream)
         if cells.pads < 0:

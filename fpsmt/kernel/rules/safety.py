@@ -19,11 +19,11 @@ from fpsmt.errors import EvidenceError, Unsupported, UsageError
 from fpsmt.floats.vector import to_carrier
 from fpsmt.kernel.kernel import Holds, Open, Outcome, rule
 from fpsmt.kernel.rules.safety_intervals import excluded as misses
-from fpsmt.kernel.trust import VECTOR
+from fpsmt.kernel.trust import BALLS, VECTOR
 from fpsmt.networks.bounds import enclosures
 from fpsmt.networks.growth import float_up
 from fpsmt.networks.networks import Network
-from fpsmt.networks.nodes import Input
+from fpsmt.networks.nodes import Activation, Input
 from fpsmt.networks.relaxation import Array, Bounds, Box, Minorants, Relaxation, State, halves
 from fpsmt.networks.relaxation_shares import good_shares, least_values
 
@@ -131,6 +131,11 @@ def tree_text(inputs: NDArray[np.int64]) -> str:
 
 def read_tree(text: Json) -> Tree:
     """Reads `tree_text`; a usage error for anything that is not the text of one whole tree."""
+    return tree_of(read_nodes(text))
+
+
+def read_nodes(text: Json) -> NDArray[np.int64]:
+    """The numbers in a `tree_text`; a usage error for what is no such text, or a longer one than is read."""
     if not isinstance(text, str):
         raise UsageError("a tree of splits is text")
     try:
@@ -140,7 +145,11 @@ def read_tree(text: Json) -> Tree:
         raise UsageError(f"a tree of splits cannot be read: {error}") from None
     if reader.unconsumed_tail or not reader.eof or len(raw) % 2:
         raise UsageError("a tree of splits is truncated, or larger than what is read")
-    inputs = np.frombuffer(raw, dtype="<u2").astype(np.int64)
+    return np.frombuffer(raw, dtype="<u2").astype(np.int64)
+
+
+def tree_of(inputs: NDArray[np.int64]) -> Tree:
+    """A tree from the `inputs` of its nodes; a usage error when they are not one whole tree."""
     second = np.zeros(len(inputs), dtype=np.int64)
     waiting: list[int] = []  # nodes whose lower half is being read
     for at, side in enumerate(inputs.tolist()):
@@ -192,7 +201,8 @@ def splits_of_the_inputs(claim: Claim, data: Mapping[str, Json], premises: Seque
             leaves += found
     except Unsupported as reason:
         return Open(str(reason))
-    return Holds({"queries": len(trees), "boxes": leaves}, (VECTOR,))
+    trusted = (VECTOR, BALLS) if claim.network.of_kind(Activation) else (VECTOR,)
+    return Holds({"queries": len(trees), "boxes": leaves}, trusted)
 
 
 def ends_of(claim: Safe, query: Query) -> tuple[Array, Array] | None:
@@ -221,14 +231,17 @@ class Boxes:
         return Boxes(self.node[which], self.low[which], self.high[which], self.signs[which], known)
 
     def and_those(self, others: Boxes) -> Boxes:
-        """Both, whose bounds are known."""
-        assert self.known is not None and others.known is not None
+        """Both, whose bounds are known, or unknown."""
         width = max(self.signs.shape[1], others.signs.shape[1])
         signs = [np.pad(b.signs, ((0, 0), (0, width - b.signs.shape[1])), constant_values=-1) for b in (self, others)]
         node = np.concatenate([self.node, others.node])
         low, high = np.concatenate([self.low, others.low]), np.concatenate([self.high, others.high])
-        low_known, high_known = (np.concatenate([self.known[k], others.known[k]]) for k in (0, 1))
-        return Boxes(node, low, high, np.concatenate(signs), (low_known, high_known))
+        known = None
+        if self.known is not None or others.known is not None:
+            assert self.known is not None and others.known is not None
+            bottom, top = (np.concatenate([self.known[k], others.known[k]]) for k in (0, 1))
+            known = bottom, top
+        return Boxes(node, low, high, np.concatenate(signs), known)
 
     def state(self, relaxation: Relaxation) -> State:
         """Of linear bounds."""

@@ -15,7 +15,7 @@ from fpsmt.claims.functions import ConstantOn, read_value
 from fpsmt.claims.line import LineClasses, line_classes
 from fpsmt.claims.pairs import maps_to_try, try_all
 from fpsmt.claims.partition import Pairs, Partition
-from fpsmt.claims.places import MAX_BITS
+from fpsmt.claims.places import listed
 from fpsmt.claims.plane import MOST_BITS as PLANE_BITS
 from fpsmt.claims.plane import Plane, VectorClasses
 from fpsmt.claims.vectors import DistinguishableVectors
@@ -111,7 +111,7 @@ def all_maps(claim: Claim, data: Mapping[str, Json], premises: Sequence[Claim]) 
     if not isinstance(claim, Inseparable):
         raise EvidenceError(f"exhausting maps does not speak about {claim.kind}")
     setting = claim.setting
-    if setting.context.format.bits > MAX_BITS:
+    if not listed(setting.context.format):
         reason = f"{setting.context.format} has too many affine maps to try them all"
         return Open(reason, "use the lemma for constant ranges")
     if maps_to_try(setting, claim.x, claim.y) > MOST_MAPS:
