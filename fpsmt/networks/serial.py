@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 
 from fpsmt.errors import UsageError
-from fpsmt.floats import Format, context, exactly, format_named, read_number
+from fpsmt.floats import Format, context, exactly, float16, float32, float64, format_named, read_number
 from fpsmt.floats.values import short_hex
 from fpsmt.floats.vector import Carriers, decode, embeds, encode
 from fpsmt.functions import implementation_from_json
@@ -26,8 +26,8 @@ MAX_PARAMETERS = 100_000_000  #: weights and constants of a network that is read
 MAX_NODES = 100_000
 MAX_HEADER_BYTES = 64 << 20
 
-#: Writes an array of values of a format as something that JSON holds.
-Put = Callable[[Format, Carriers], Any]
+#: Writes an array of values of a format as something that JSON holds; "constant", "weights" or "bias" says what it is.
+Put = Callable[[Format, Carriers, str], Any]
 Get = Callable[[Format, Any, str], Any]
 
 _KIND_OF = {kind: name for name, kind in NODE_KINDS.items()}
@@ -41,13 +41,13 @@ def _node_to_json(node: Node, put: Put) -> dict[str, Any]:
     if isinstance(node, Input):
         out["size"] = node.size
     elif isinstance(node, Constant):
-        out["values"] = put(node.format, node.values)
+        out["values"] = put(node.format, node.values, "constant")
     elif isinstance(node, Affine):
         weights, bias = node.formats
         out["source"] = node.source
         out["shape"] = list(node.weights.shape)
-        out["weight_format"], out["weights"] = str(weights), put(weights, node.weights)
-        out["bias_format"], out["bias"] = str(bias), None if node.bias is None else put(bias, node.bias)
+        out["weight_format"], out["weights"] = str(weights), put(weights, node.weights, "weights")
+        out["bias_format"], out["bias"] = str(bias), None if node.bias is None else put(bias, node.bias, "bias")
         out["mask"] = None if node.mask is None else np.packbits(node.mask).tobytes().hex()
     elif isinstance(node, Select):
         out["nodes"], out["picks"] = list(node.nodes), [list(pick) for pick in node.picks]
@@ -147,7 +147,7 @@ def network_from_json(data: Any) -> Network:
     return _from_json(data, _get_hex)
 
 
-def _put_hex(fmt: Format, array: Carriers) -> Any:
+def _put_hex(fmt: Format, array: Carriers, _: str = "") -> Any:
     if not embeds(fmt):
         return [_put_hex(fmt, row) for row in array] if array.ndim == 2 else [x.hex for x in array.tolist()]
     codes, places = np.unique(np.ascontiguousarray(array, np.float64).view(np.int64), return_inverse=True)
@@ -196,15 +196,22 @@ def _quickly(text: str) -> Any:
 
 
 def save_arrays(network: Network, path: str | Path) -> None:
-    """Writes a ``.npz``: the structure as JSON in ``header``, each array as unsigned codes of its format.
+    """Writes a ``.npz``: the structure as JSON in ``header``, parameters as plain arrays.
 
-    Formats of more than 64 bits are a usage error (use JSON).
+    weights1 (out, in) and bias1 (out,) are those of the first affine node, if it has a bias, and so on; constant1, …
+    are those of constants.  Arrays hold the numbers themselves, in the narrowest of float16, float32 and float64 that
+    has all values of the format; where none has, the format's codes.  Formats of more than 64 bits are then a usage
+    error (use JSON).
     """
     arrays: dict[str, Any] = {}
+    count = {"constant": 0, "weights": 0}
 
-    def put(fmt: Format, array: Carriers) -> str:
-        name = f"a{len(arrays)}"
-        arrays[name] = _codes(fmt, array)
+    def put(fmt: Format, array: Carriers, what: str) -> str:
+        if what in count:
+            count[what] += 1
+        name = f"{what}{count.get(what, count['weights'])}"
+        plain = _plain_type(fmt)
+        arrays[name] = _codes(fmt, array) if plain is None else array.astype(plain)
         return name
 
     header = json.dumps(_to_json(network, put)).encode()
@@ -217,6 +224,14 @@ def _codes(fmt: Format, array: Carriers) -> Any:
         raise UsageError(f"{fmt} has codes of {fmt.bits} bits, too wide for an array file: use network_to_json")
     smallest = next(k for k in (8, 16, 32, 64) if fmt.bits <= k)
     return encode(fmt, array).astype(f"<u{smallest // 8}")
+
+
+def _plain_type(fmt: Format) -> str | None:
+    """The narrowest type of numpy that has all values of a format."""
+    for wide, kind in ((float16, "<f2"), (float32, "<f4"), (float64, "<f8")):
+        if fmt.precision <= wide.precision and fmt.largest <= wide.largest and fmt.smallest >= wide.smallest:
+            return kind
+    return None
 
 
 def load_arrays(path: str | Path) -> Network:
@@ -235,7 +250,12 @@ def load_arrays(path: str | Path) -> Network:
             def get(fmt: Format, name: Any, where: str) -> Any:
                 if not isinstance(name, str) or name not in arrays:
                     raise UsageError(f"{path}: {where}: there is no array {name!r}")
-                return decode(fmt, arrays[name])
+                array, plain = arrays[name], _plain_type(fmt)
+                if plain is None or array.dtype != plain:
+                    return decode(fmt, array)
+                numbers = array.astype(np.float64)
+                encode(fmt, numbers)  # a usage error on what is no value of the format
+                return numbers
 
             return _from_json(data, get)
     except (zipfile.BadZipFile, KeyError, ValueError) as error:
@@ -247,7 +267,7 @@ def load_arrays(path: str | Path) -> Network:
 def network_digest(network: Network) -> str:
     """SHA-256 of the structure and of every parameter's code, as hex: equal for equal networks."""
 
-    def put(fmt: Format, array: Carriers) -> str:
+    def put(fmt: Format, array: Carriers, _: str) -> str:
         if fmt.bits > 64:
             return hashlib.sha256(json.dumps(_put_hex(fmt, array)).encode()).hexdigest()
         return hashlib.sha256(_codes(fmt, array).tobytes()).hexdigest()

@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 from fpsmt.errors import UsageError
-from fpsmt.floats import bfloat16, context, exactly, float16, float32, ieee
+from fpsmt.floats import FORMATS, bfloat16, context, exactly, float16, float32, ieee
 from fpsmt.floats.vector import encode, to_floats
 from fpsmt.functions import Implementation, Table, implementation_named, relu, tanh
 from fpsmt.networks import (
@@ -82,7 +82,29 @@ def test_arrays_round_trip(tmp_path):
     save_arrays(net, tmp_path / "net.npz")
     assert same(load_arrays(tmp_path / "net.npz"), net)
     with np.load(tmp_path / "net.npz", allow_pickle=False) as arrays:
-        assert {arrays[name].dtype.kind for name in arrays} == {"u"}
+        affines = list(net.of_kind(Affine))
+        for k, affine in enumerate(affines, 1):
+            assert np.array_equal(arrays[f"weights{k}"].astype(float), affine.weights)
+            assert (f"bias{k}" in arrays) == (affine.bias is not None)
+        assert {arrays[name].dtype.str for name in arrays} == {"|u1", "<f2", "<f4"}
+
+
+@pytest.mark.parametrize(("name", "kind"), [("float8_e4m3", "<f2"), ("bfloat16", "<f4"), ("float64", "<f8")])
+def test_saved_arrays_hold_the_numbers(tmp_path, name, kind):
+    fmt = FORMATS[name]
+    extremes = [[float(fmt.largest), -float(fmt.smallest), -0.0, 0.0]]
+    net = Network.sequential(name, 4, [(extremes, [float(fmt.smallest_normal)])])
+    save_arrays(net, tmp_path / "net.npz")
+    assert same(load_arrays(tmp_path / "net.npz"), net)
+    with np.load(tmp_path / "net.npz", allow_pickle=False) as arrays:
+        saved = dict(arrays)
+    assert saved["weights1"].dtype.str == kind and saved["bias1"].astype(float) == float(fmt.smallest_normal)
+    assert np.array_equal(saved["weights1"].astype(float).view(np.int64), np.array(extremes).view(np.int64))
+    if name != "float64":
+        saved["weights1"][0, 0] = float(fmt.smallest) * 1.25 if name == "bfloat16" else 1.0625
+        np.savez(tmp_path / "other.npz", **saved)
+        with pytest.raises(UsageError, match="not a value of"):
+            load_arrays(tmp_path / "other.npz")
 
 
 def test_wide_formats_and_tables_round_trip(tmp_path):
