@@ -16,14 +16,13 @@ from fpsmt.claims.comparison import Agree
 from fpsmt.claims.properties import safe_counterexample
 from fpsmt.engines.engine import Options, engine
 from fpsmt.engines.split_trees import OPEN
-from fpsmt.engines.splitting import Splitting, Step
-from fpsmt.engines.unsafe_executions import Found, pushed
-from fpsmt.errors import EvidenceError, Unsupported, UsageError
-from fpsmt.floats import Context, Mode, Overflow, Subnormals
-from fpsmt.floats.vector import from_ordinals, ordinals, round_array, to_floats
+from fpsmt.engines.splitting import Sides, Splitting, Step, concluded, small
+from fpsmt.engines.unsafe_executions import Found, inside, pushed
+from fpsmt.errors import Unsupported
+from fpsmt.floats.vector import from_ordinals, ordinals, to_floats
 from fpsmt.kernel import Unknown, Verdict
-from fpsmt.kernel.rules.agreement import Judge, ends
-from fpsmt.kernel.rules.safety import Boxes, Rows
+from fpsmt.kernel.rules.agreement import Judge
+from fpsmt.kernel.rules.safety import Boxes, Rows, ends_of
 from fpsmt.networks.batch import run_batch
 from fpsmt.networks.relaxation import Array
 
@@ -31,14 +30,13 @@ SAMPLES = 256  #: inputs run at a time
 ROUNDS = 24  #: of changes of the best inputs
 KEPT = 16  #: inputs that are changed further
 SCHEDULED = 4  #: inputs whose schedules are searched
-FEW = 3  #: values on a side of a small box
 
 
 @engine("comparison", Agree)
 def comparison(claim: Agree, options: Options) -> Verdict:
     """Proves by boxes, or finds an input and an execution that disagree.  A saved state is gone on with."""
     deadline = time.monotonic() + options.timeout
-    box = ends(claim)
+    box = ends_of(claim, claim.query)
     apart = Apart(claim, options.seed)
     run = Splitting(1, claim.network.input, 0, lambda _: Examined(claim, apart), options)
     if options.saved is not None:
@@ -48,23 +46,11 @@ def comparison(claim: Agree, options: Options) -> Verdict:
         found = apart.start(box[0][0], box[1][0], deadline - options.timeout / 2)
         if found is not None:
             return kernel.refute(claim, safe_counterexample(*found))
-    answer = run.run(deadline)
-    if isinstance(answer, str):
-        return Unknown(claim, f"{answer}; {apart.about}", 0.0, "a longer time limit, a smaller box, or a wider limit")
-    if isinstance(answer, tuple):
-        return kernel.refute(claim, safe_counterexample(*answer[0]))
-    options.report(f"comparison: {run.done.leaves} boxes found; verifying them")
-    try:
-        verdict = kernel.apply("splits show agreement", claim, {"tree": answer[0]})
-        if options.saved is None or not isinstance(verdict, Unknown):
-            return verdict
-    except (UsageError, EvidenceError):
-        if options.saved is None:
-            raise
-    options.report("comparison: what was saved does not prove what it says; starting over")
-    left = deadline - time.monotonic()
-    return comparison(claim, Options(left, options.memory_mb, options.solvers, options.jobs, options.seed,
-                                     options.progress, None, options.keep))  # fmt: skip
+    answer = concluded(claim, run, "comparison", "splits show agreement", lambda trees: {"tree": trees[0]},
+                       deadline, lambda left: comparison(claim, left))  # fmt: skip
+    if not isinstance(answer, str):
+        return answer
+    return Unknown(claim, f"{answer}; {apart.about}", 0.0, "a longer time limit, a smaller box, or a wider limit")
 
 
 class Examined:
@@ -74,13 +60,12 @@ class Examined:
 
     def __init__(self, claim: Agree, apart: Apart) -> None:
         self.claim, self.apart, self.judge = claim, apart, Judge(claim)
-        self.box = box = ends(claim)
+        self.box = box = ends_of(claim, claim.query)
         if box is not None:
-            self.wide = box[1] > box[0]
-            self.width = np.where(self.wide, box[1] - box[0], 1.0)
+            self.sides = Sides.of(*box)
 
     def shares(self, block: Boxes) -> Array:
-        return np.asarray(np.where(self.wide, (block.high - block.low) / self.width, 1.0).prod(axis=1))
+        return self.sides.shares(block)
 
     def known(self, block: Boxes) -> Boxes:
         """Boxes are bounded anew."""
@@ -88,11 +73,9 @@ class Examined:
 
     def step(self, block: Boxes) -> Step[Found]:
         """Examines boxes: nothing else changes."""
-        fmt = self.claim.network.input.format
-        small = (ordinals(fmt, block.high) - ordinals(fmt, block.low) < FEW).all(axis=1) | (block.node == 0)
         good, worth = self.judge(block.low, block.high, values=False)
-        if (small & ~good).any():
-            at = np.flatnonzero(small & ~good)
+        at = np.flatnonzero((small(self.claim.network.input, block) | (block.node == 0)) & ~good)
+        if len(at):
             good[at] = self.judge(block.low[at], block.high[at], values=True).good
         left = np.flatnonzero(~good)
         made: Step[Found] = Step(np.flatnonzero(good), float(self.shares(block)[good].sum()), left)
@@ -106,7 +89,7 @@ class Examined:
             made.unsafe = self.apart.push(point, 6)
             made.reason = f"the input {point.tolist()[:8]} could not be decided"
         if made.unsafe is None and not made.reason:
-            score = np.where(high > low, worth[left] + 1e-9 * (high - low) / self.width, -1.0)
+            score = np.where(high > low, worth[left] + 1e-9 * (high - low) / self.sides.width, -1.0)
             score[:, OPEN:] = -1.0  # sides that a tree cannot name
             made.side = score.argmax(axis=1).astype(np.int64)
         return made
@@ -143,7 +126,7 @@ class Apart:
             some = self.rng.random(shape) < self.rng.choice([0.05, 0.3, 1.0], (SAMPLES, 1))
             x = np.clip(np.where(some, parents + step, parents), low, high)
             if number % 3 == 2:  # a few floats further
-                near = ordinals(self.format, self._inside(x, low, high)) + self.rng.integers(-3, 4, shape)
+                near = ordinals(self.format, inside(self.format, x, low, high)) + self.rng.integers(-3, 4, shape)
                 limits = ordinals(self.format, low), ordinals(self.format, high)
                 x = np.asarray(from_ordinals(self.format, np.clip(near, *limits)))
         for _, point in self.best[:SCHEDULED]:
@@ -153,13 +136,9 @@ class Apart:
                     return found
         return None
 
-    def _inside(self, x: Array, low: Array, high: Array) -> Array:
-        nearest = Context(self.format, Mode.RNE, Overflow.SATURATE, Subnormals.GRADUAL)
-        return np.clip(np.asarray(round_array(nearest, x), dtype=np.float64), low, high)
-
     def run(self, x: Array, low: Array, high: Array, keep: bool = False) -> Found | None:
         """Runs inputs bit for bit under the default schedules."""
-        x = self._inside(x, low, high)
+        x = inside(self.format, x, low, high)
         outputs = run_batch(self.claim.network, x, self.claim.executions)[self.claim.network.output.name]
         far = self._far(outputs)
         order = np.argsort(far, kind="stable")[:KEPT]

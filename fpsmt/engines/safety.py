@@ -19,10 +19,8 @@ from fpsmt.claims.properties import Safe, safe_counterexample
 from fpsmt.engines.engine import Options, engine
 from fpsmt.engines.root_bounds import left_at_root
 from fpsmt.engines.split_trees import OPEN
-from fpsmt.engines.splitting import Splitting, Step
+from fpsmt.engines.splitting import Sides, Splitting, Step, concluded, small
 from fpsmt.engines.unsafe_executions import Found, Hunt
-from fpsmt.errors import EvidenceError, UsageError
-from fpsmt.floats.vector import ordinals
 from fpsmt.kernel import Unknown, Verdict
 from fpsmt.kernel.rules.safety import (
     LEAF,
@@ -41,7 +39,6 @@ FEW_UNITS = 12
 PREFER = 1.0  #: how many times the worth of an input the loss of a unit must be, to tell its sign
 SPARE = 1e-12  #: by which a bound should pass its limit, so that it passes again in another order of summation
 FIRST = 1 / 8  #: share of the time in which a violation is looked for before boxes are split
-FEW = 3  #: values on a side of a small box
 STEEPNESS = 0.05  #: weight of the slope of the bound beside the loss of the relaxation
 
 
@@ -59,21 +56,11 @@ def splits(claim: Safe, options: Options) -> Verdict:
             return kernel.refute(claim, safe_counterexample(*found))
     else:
         run.take_up(options.saved)
-    answer = run.run(deadline)
-    if isinstance(answer, str):
-        return Unknown(claim, answer, 0.0, "a longer time limit, or a higher precision")
-    if isinstance(answer, tuple):
-        return kernel.refute(claim, safe_counterexample(*answer[0]))
-    options.report(f"splits: {run.done.leaves} boxes found; verifying them")
-    try:
-        verdict = kernel.apply("splits of the inputs", claim, {"trees": answer})
-        if options.saved is None or not isinstance(verdict, Unknown):
-            return verdict
-    except (UsageError, EvidenceError):
-        if options.saved is None:
-            raise
-    options.report("splits: what was saved does not prove what it says; starting over")
-    return splits(claim, replace(options, saved=None).within(deadline - time.monotonic()))
+    answer = concluded(claim, run, "splits", "splits of the inputs", lambda trees: {"trees": trees}, deadline,
+                       lambda left: splits(claim, left))  # fmt: skip
+    if not isinstance(answer, str):
+        return answer
+    return Unknown(claim, answer, 0.0, "a longer time limit, or a higher precision")
 
 
 def splitting(claim: Safe, relaxation: Relaxation, hunt: Hunt, options: Options) -> Splitting[Found]:
@@ -94,13 +81,11 @@ class Search:
         self.trivial = not self.rows
         self.box = box = ends_of(claim, self.query)
         if box is not None:
-            self.wide = box[1] > box[0]
-            self.width = np.where(self.wide, box[1] - box[0], 1.0)
+            self.sides = Sides.of(*box)
 
     def shares(self, block: Boxes) -> Array:
         """Of the volume of the query's box."""
-        shares = np.where(self.wide, (block.high - block.low) / self.width, 1.0).prod(axis=1)
-        return np.asarray(shares * 0.5 ** (block.signs >= 0).sum(axis=1))
+        return self.sides.shares(block)
 
     def known(self, block: Boxes) -> Boxes:
         """The same boxes, with their own bounds."""
@@ -113,7 +98,7 @@ class Search:
         good = np.logical_and.reduce([t.reached > SPARE for t in tried])
         left = np.flatnonzero(~good)
         unsafe = self.hunt.middles(state, left, self.query)
-        near = left[self._small(block)[left]]  # worth the tighter bounds of every sum
+        near = left[small(self.claim.network.input, block)[left]]  # worth the tighter bounds of every sum
         if block.node[0] == 0 and len(left):
             good[0] = not left_at_root(self.claim, self.number)
         elif len(near):
@@ -141,11 +126,6 @@ class Search:
             side = np.where(worth, self.inputs + unit, side)
         return side.astype(np.int64)
 
-    def _small(self, block: Boxes) -> NDArray[np.bool_]:
-        """Boxes of at most `FEW` values on each side."""
-        fmt = self.claim.network.input.format
-        return np.asarray((ordinals(fmt, block.high) - ordinals(fmt, block.low) < FEW).all(axis=1))
-
     def _scores(self, state: State, tried: list[Tried]) -> tuple[Array, Array]:
         """How much each input, and each unit, is worth splitting: the loss of each relu's line where it is used; for
         inputs shared as the unit's value depends on them, and a little of the slope of the bound itself."""
@@ -166,7 +146,7 @@ class Search:
         if self.inputs <= FEW_INPUTS:  # of many, those are split along which the bound itself is steep, or units
             out += self._shared(state, losses, radius)
         unknown = ~np.isfinite(out).all(axis=1, keepdims=True)
-        worth = np.where(unknown, radius / self.width, out) + 1e-9 * radius / self.width
+        worth = np.where(unknown, radius / self.sides.width, out) + 1e-9 * radius / self.sides.width
         return worth, np.where(open_units & ~unknown, losses, 0.0)
 
     def _shared(self, state: State, losses: Array, radius: Array) -> Array:

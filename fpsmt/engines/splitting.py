@@ -14,15 +14,21 @@ from typing import Generic, Protocol, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-from fpsmt.claims.claim import Json
+from fpsmt import kernel
+from fpsmt.claims.claim import Claim, Json
+from fpsmt.claims.properties import safe_counterexample
 from fpsmt.engines.engine import Options
 from fpsmt.engines.pool import Died, Pool
 from fpsmt.engines.split_trees import BATCH, GrowingTree
+from fpsmt.engines.unsafe_executions import Found
 from fpsmt.errors import EvidenceError, UsageError
+from fpsmt.floats.vector import ordinals
+from fpsmt.kernel import Unknown, Verdict
 from fpsmt.kernel.rules.safety import Boxes, halved, next_of, read_tree
 from fpsmt.networks.nodes import Input
 from fpsmt.networks.relaxation import Array, Bounds
 
+FEW = 3  #: values on a side of a small box
 ALONE = 64  #: so few boxes are not worth other processes
 MOST_DEATHS = 8  #: of workers, before the search gives up
 PAUSE = 10.0  #: seconds between states that are kept, at least
@@ -69,6 +75,29 @@ class Examiner(Protocol[Unsafe]):
 
     def step(self, block: Boxes) -> Step[Unsafe]:
         """What becomes of boxes."""
+
+
+@dataclass(frozen=True)
+class Sides:
+    """The sides of a query's box, from one end to the other."""
+
+    wide: NDArray[np.bool_]
+    width: Array  #: 1 where a side has one value
+
+    @classmethod
+    def of(cls, low: Array, high: Array) -> Sides:
+        wide = high > low
+        return cls(wide, np.where(wide, high - low, 1.0))
+
+    def shares(self, block: Boxes) -> Array:
+        """Of the volume of the query's box, where a sign halves it."""
+        shares = np.where(self.wide, (block.high - block.low) / self.width, 1.0).prod(axis=1)
+        return np.asarray(shares * 0.5 ** (block.signs >= 0).sum(axis=1))
+
+
+def small(node: Input, block: Boxes) -> NDArray[np.bool_]:
+    """Which boxes have at most `FEW` values on each side."""
+    return np.asarray((ordinals(node.format, block.high) - ordinals(node.format, block.low) < FEW).all(axis=1))
 
 
 class Splitting(Generic[Unsafe]):
@@ -214,3 +243,28 @@ class Splitting(Generic[Unsafe]):
                 self._start(self._search(len(trees)))
         except (UsageError, EvidenceError, KeyError, TypeError, IndexError) as error:
             raise UsageError(f"the saved state of the search cannot be gone on with: {error}") from None
+
+
+def concluded(
+    claim: Claim, run: Splitting[Found], name: str, rule: str, evidence: Callable[[list[str]], Json], deadline: float,
+    again: Callable[[Options], Verdict],
+) -> Verdict | str:  # fmt: skip
+    """Runs a search, and has the rule verify its trees, or what is unsafe replayed; or why there is neither.
+
+    Where a saved state was gone on with and its trees prove nothing, `again` decides the claim from the beginning.
+    """
+    options, answer = run.options, run.run(deadline)
+    if isinstance(answer, str):
+        return answer
+    if isinstance(answer, tuple):
+        return kernel.refute(claim, safe_counterexample(*answer[0]))
+    options.report(f"{name}: {run.done.leaves} boxes found; verifying them")
+    try:
+        verdict = kernel.apply(rule, claim, evidence(answer))
+        if options.saved is None or not isinstance(verdict, Unknown):
+            return verdict
+    except (UsageError, EvidenceError):
+        if options.saved is None:
+            raise
+    options.report(f"{name}: what was saved does not prove what it says; starting over")
+    return again(replace(options, saved=None).within(deadline - time.monotonic()))

@@ -17,7 +17,7 @@ from fpsmt.claims.predictions import OutputsClose
 from fpsmt.claims.properties import Polytope, Query, Safe
 from fpsmt.engines.predictions import MOVES, Attack, Made
 from fpsmt.errors import Unsupported
-from fpsmt.floats import Context, Float, Mode, Overflow, Subnormals
+from fpsmt.floats import Context, Float, Format, Mode, Overflow, Subnormals
 from fpsmt.floats.vector import round_array, to_floats
 from fpsmt.kernel.rules.safety import Rows, ends_of, excluded, excluded_by_values, rows_of
 from fpsmt.networks.batch import run_batch
@@ -121,15 +121,11 @@ class Hunt:
                 slope = slope @ step.weights
         return above[np.arange(len(x)), worst], slope
 
-    def _rounded(self, x: Array, low: Array, high: Array) -> Array:
-        nearest = Context(self.fmt, Mode.RNE, Overflow.SATURATE, Subnormals.GRADUAL)
-        return np.clip(np.asarray(round_array(nearest, x), dtype=np.float64), low, high)
-
     def _run(self, x: Array, low: Array, high: Array, query: Query) -> Found | None:
         """Runs inputs bit for bit under the default schedules."""
         if not len(x):
             return None
-        x = self._rounded(x, np.atleast_2d(low).min(axis=0), np.atleast_2d(high).max(axis=0))
+        x = inside(self.fmt, x, np.atleast_2d(low).min(axis=0), np.atleast_2d(high).max(axis=0))
         y = run_batch(self.claim.network, x, self.claim.executions)[self.claim.network.output.name]
         fmt = self.claim.network.output.format
         for inputs, outputs in zip(x, y, strict=True):
@@ -147,7 +143,7 @@ class Hunt:
                 return None
             for query in self.claim.safety.queries:
                 if polytope in query.unsafe and (box := ends_of(self.claim, query)) is not None:
-                    point = self._rounded(x, box[0][0], box[1][0])
+                    point = inside(self.fmt, x, box[0][0], box[1][0])
                     if self._safe_at(point, query):
                         continue
                     found = self._push(point, polytope, query, 2)
@@ -176,6 +172,12 @@ class Hunt:
         except Unsupported:
             pass
         return None
+
+
+def inside(fmt: Format, x: Array, low: Array, high: Array) -> Array:
+    """The nearest values of the format in a box whose ends are values."""
+    nearest = Context(fmt, Mode.RNE, Overflow.SATURATE, Subnormals.GRADUAL)
+    return np.clip(np.asarray(round_array(nearest, x), dtype=np.float64), low, high)
 
 
 def pushed(

@@ -10,11 +10,11 @@ from numpy.typing import NDArray
 
 from fpsmt.claims.claim import Claim, Json
 from fpsmt.claims.comparison import Agree, Relation, part
-from fpsmt.errors import EvidenceError, Unsupported, UsageError
+from fpsmt.errors import EvidenceError, Unsupported
 from fpsmt.floats import Context, Mode, Overflow, Subnormals, float64
-from fpsmt.floats.vector import arithmetic, to_carrier
+from fpsmt.floats.vector import arithmetic
 from fpsmt.kernel.kernel import Holds, Open, Outcome, rule
-from fpsmt.kernel.rules.safety import LEAF, read_tree, split_boxes
+from fpsmt.kernel.rules.safety import Boxes, ends_of, not_proved, read_tree, walk, whole
 from fpsmt.kernel.trust import BALLS, VECTOR
 from fpsmt.networks.batch import run_batch
 from fpsmt.networks.bounds import enclosures
@@ -24,7 +24,6 @@ from fpsmt.networks.nodes import Activation
 from fpsmt.networks.relaxation import Array, Relaxation, State, nu
 from fpsmt.networks.relaxation_shares import least_values
 
-BOXES = 256  #: whose bounds are computed at a time
 UPWARDS = arithmetic(Context(float64, Mode.RTP, Overflow.INFINITY, Subnormals.GRADUAL))
 
 Truth = NDArray[np.bool_]
@@ -207,15 +206,6 @@ class Judge:
         return Facts(ends, np.where(np.isnan(far), np.inf, far), wins[0], wins[1])
 
 
-def ends(claim: Agree) -> tuple[Array, Array] | None:
-    """The box's ends in the input's format, (1, inputs) each; None when a side has no value of it."""
-    pairs = claim.query.floats(claim.network.input.format)
-    if pairs is None:
-        return None
-    low, high = (np.asarray(to_carrier([pair[side] for pair in pairs]), dtype=np.float64) for side in (0, 1))
-    return low[None] + 0.0, high[None] + 0.0
-
-
 @rule("splits show agreement")
 def splits_show_agreement(claim: Claim, data: Mapping[str, Json], premises: Sequence[Claim]) -> Outcome:
     """Covers the box by the leaves of a tree of splits, on each of which bounds show that the outputs agree.
@@ -230,31 +220,18 @@ def splits_show_agreement(claim: Claim, data: Mapping[str, Json], premises: Sequ
     """
     if not isinstance(claim, Agree):
         raise EvidenceError(f"agreement of networks does not speak about {claim.kind}")
-    box, tree = ends(claim), read_tree(data["tree"])
+    box, tree = ends_of(claim, claim.query), read_tree(data["tree"])
     trusted = (VECTOR, BALLS) if claim.network.of_kind(Activation) else (VECTOR,)
     if box is None:
         return Holds({"boxes": 0}, trusted)
-    judge, leaves = Judge(claim), 0
-    waiting = [(np.zeros(1, np.int64), *box)]
-    while waiting:
-        nodes, low, high = waiting.pop()
-        if len(nodes) > BOXES:
-            waiting.append((nodes[BOXES:], low[BOXES:], high[BOXES:]))
-            nodes, low, high = nodes[:BOXES], low[:BOXES], high[:BOXES]
-        leaf = tree.inputs[nodes] == LEAF
-        if leaf.any():
-            good = judge(low[leaf], high[leaf], values=True).good
-            leaves += int(leaf.sum())
-            if not good.all():
-                at = np.flatnonzero(leaf)[~good][0]
-                return Open(f"a box is not proved: {low[at].tolist()[:8]} … {high[at].tolist()[:8]}")
-        nodes, low, high = nodes[~leaf], low[~leaf], high[~leaf]
-        if len(nodes):
-            side = tree.inputs[nodes]
-            if side.max() >= claim.network.input.size:
-                raise UsageError(f"a tree splits side {side.max()}: there are {claim.network.input.size} inputs")
-            none = np.zeros((len(nodes), 0), np.int64)
-            (la, ha), (lb, hb), _ = split_boxes(claim.network.input, low, high, none, side)
-            made = np.concatenate([nodes + 1, tree.second[nodes]])
-            waiting.append((made, np.concatenate([la, lb]), np.concatenate([ha, hb])))
-    return Holds({"boxes": leaves}, trusted)
+    judge = Judge(claim)
+
+    def examine(boxes: Boxes, leaf: Truth) -> Boxes | Open:
+        if not leaf.any():
+            return boxes
+        some = boxes.take(np.flatnonzero(leaf))
+        good = judge(some.low, some.high, values=True).good
+        return boxes if good.all() else not_proved(some, good)
+
+    leaves = walk(claim.network.input, 0, tree, whole(*box), examine)
+    return leaves if isinstance(leaves, Open) else Holds({"boxes": leaves}, trusted)

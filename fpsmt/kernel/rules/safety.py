@@ -5,7 +5,7 @@ from __future__ import annotations
 import base64
 import binascii
 import zlib
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from typing import NamedTuple
@@ -14,6 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fpsmt.claims.claim import Claim, Json
+from fpsmt.claims.comparison import Agree
 from fpsmt.claims.properties import Polytope, Query, Safe
 from fpsmt.errors import EvidenceError, Unsupported, UsageError
 from fpsmt.floats.vector import to_carrier
@@ -22,7 +23,6 @@ from fpsmt.kernel.rules.safety_intervals import excluded as misses
 from fpsmt.kernel.trust import BALLS, VECTOR
 from fpsmt.networks.bounds import enclosures
 from fpsmt.networks.growth import float_up
-from fpsmt.networks.networks import Network
 from fpsmt.networks.nodes import Activation, Input
 from fpsmt.networks.relaxation import Array, Bounds, Box, Minorants, Relaxation, State, halves
 from fpsmt.networks.relaxation_shares import good_shares, least_values
@@ -205,7 +205,7 @@ def splits_of_the_inputs(claim: Claim, data: Mapping[str, Json], premises: Seque
     return Holds({"queries": len(trees), "boxes": leaves}, trusted)
 
 
-def ends_of(claim: Safe, query: Query) -> tuple[Array, Array] | None:
+def ends_of(claim: Safe | Agree, query: Query) -> tuple[Array, Array] | None:
     """The box's ends in the input's format, (1, inputs) each; None when a side has no value of it."""
     pairs = query.floats(claim.network.input.format)
     if pairs is None:
@@ -264,16 +264,43 @@ def next_of(waiting: list[Boxes], most: int) -> Boxes:
     return boxes
 
 
+def walk(
+    node: Input, units: int, tree: Tree, root: Boxes, examine: Callable[[Boxes, NDArray[np.bool_]], Boxes | Open]
+) -> int | Open:
+    """Goes through the boxes of a tree, `BOXES` at a time: how many are leaves, or why one of them is not proved.
+
+    `examine` gets boxes and which of them are leaves; it returns why a leaf is not proved, or the boxes with what is
+    known of them, as the others are split further.
+    """
+    waiting = [root]
+    while waiting:
+        boxes = next_of(waiting, BOXES)
+        leaf = tree.inputs[boxes.node] == LEAF
+        known = examine(boxes, leaf)
+        if isinstance(known, Open):
+            return known
+        if not leaf.all():
+            boxes = known.take(np.flatnonzero(~leaf))
+            side = tree.inputs[boxes.node]
+            if side.max() >= node.size + units:
+                raise UsageError(f"a tree splits side {side.max()}: there are {node.size} inputs and {units} units")
+            waiting.append(halved(node, boxes, side, np.concatenate([boxes.node + 1, tree.second[boxes.node]])))
+    return int((tree.inputs == LEAF).sum())
+
+
+def not_proved(boxes: Boxes, good: NDArray[np.bool_]) -> Open:
+    """Names the first box that is not good."""
+    bad = int(np.flatnonzero(~good)[0])
+    return Open(f"a box is not proved: {boxes.low[bad].tolist()[:8]} … {boxes.high[bad].tolist()[:8]}")
+
+
 def _covered(claim: Safe, query: Query, relaxation: Relaxation, tree: Tree, low: Array, high: Array) -> int | Open:
     """How many leaves were proved, or why one was not."""
     network = claim.network
     rows = [rows_of(p, network.sizes[network.output.name]) for p in query.unsafe]
-    waiting = [whole(low, high)]
-    while waiting:
-        boxes = next_of(waiting, BOXES)
+
+    def examine(boxes: Boxes, leaf: NDArray[np.bool_]) -> Boxes | Open:
         state = boxes.state(relaxation)
-        boxes = replace(boxes, known=state.bounds)
-        leaf = tree.inputs[boxes.node] == LEAF
         if leaf.any():
             at = np.flatnonzero(leaf)
             some, part = boxes.take(at), state.part(at)
@@ -282,18 +309,10 @@ def _covered(claim: Safe, query: Query, relaxation: Relaxation, tree: Tree, low:
             if not good.all():
                 good[~good] = excluded_by_values(claim, query, some.low[~good], some.high[~good])
             if not good.all():
-                bad = int(np.flatnonzero(~good)[0])
-                return Open(f"a box is not proved: {some.low[bad].tolist()[:8]} … {some.high[bad].tolist()[:8]}")
-        if not leaf.all():
-            waiting.append(_split(network, relaxation, tree, boxes.take(np.flatnonzero(~leaf))))
-    return int((tree.inputs == LEAF).sum())
+                return not_proved(some, good)
+        return replace(boxes, known=state.bounds)
 
-
-def _split(network: Network, relaxation: Relaxation, tree: Tree, boxes: Boxes) -> Boxes:
-    side, sizes = tree.inputs[boxes.node], network.input.size
-    if side.max() >= sizes + relaxation.units:
-        raise UsageError(f"a tree splits side {side.max()}: there are {sizes} inputs and {relaxation.units} units")
-    return halved(network.input, boxes, side, np.concatenate([boxes.node + 1, tree.second[boxes.node]]))
+    return walk(network.input, relaxation.units, tree, whole(low, high), examine)
 
 
 def halved(node: Input, boxes: Boxes, side: NDArray[np.int64], nodes: NDArray[np.int64]) -> Boxes:
