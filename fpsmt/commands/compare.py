@@ -20,12 +20,9 @@ from fpsmt.commands.common import (
     NoSaveOption,
     OutOption,
     Saver,
-    TimeLimit,
     TimeoutOption,
     check_limits,
     say,
-    terminable,
-    time_limit,
 )
 from fpsmt.commands.options import ActivationOption, BiasOption, ExternalOption, Source, read_context
 from fpsmt.commands.states import States
@@ -99,10 +96,8 @@ def compare_command(
     asked = Agree(both, both_executions(both, one, two), _box(first, model, query, box, around, radius), relation)
     say(asked.text)
     states = States(saver, asked)
-    options = {"jobs": workers, "seed": seed, "saved": states.read() if resume else None, "keep": states.keep}
     try:
-        with terminable():
-            verdict = _decided(asked, timeout - (time.monotonic() - start), options)
+        verdict = states.decided("comparing", timeout - (time.monotonic() - start), resume, workers, seed, EARLIER)
     except KeyboardInterrupt:
         saver.printer("compare unknown")
         states.ended("interrupted")
@@ -110,7 +105,8 @@ def compare_command(
     if states.about and (verdict is None or verdict.name == "unknown"):
         states.ended("not decided")
         saver = replace(saver, folder=None)  # the state is what is saved
-    return _report(asked, verdict, saver, time.monotonic() - start)
+    data = states.record(verdict, "the time limit was passed")
+    return _report(asked, verdict, data, saver, time.monotonic() - start)
 
 
 def _lowered(network: Network, to: str | None) -> Network:
@@ -198,34 +194,11 @@ def _box_of(network: Network, model: str, path: Path) -> Box:
     return boxes.pop()
 
 
-def _decided(claim: Agree, timeout: float, options: dict[str, Any]) -> Verdict | None:
-    """None when time is up."""
-    from fpsmt.display.progress import Progress
-    from fpsmt.engines import Options, decide
-
-    if timeout <= 0:
-        return None
-    with Progress("comparing") as progress:
-        try:
-            with time_limit(timeout):
-                options = {**options, "timeout": EARLIER * timeout}  # time to say how far it came
-                return decide(claim, Options(progress=progress.update, **options))
-        except TimeLimit:
-            return None
-
-
-def _report(claim: Agree, verdict: Verdict | None, saver: Saver, seconds: float) -> int:
-    from fpsmt.kernel import Refuted, verdict_to_json
+def _report(claim: Agree, verdict: Verdict | None, data: dict[str, Any], saver: Saver, seconds: float) -> int:
+    from fpsmt.kernel import Refuted
 
     word = "unknown" if verdict is None else verdict.name
     lines, result = [f"compare {word}"], dict[str, Any](answer=word)
-    if verdict is None:
-        data: dict[str, Any] = {
-            "claim": {"text": claim.text, "hash": claim.hash}, "verdict": "unknown", "evidence": None,
-            "reason": "the time limit was passed", "next_step": "raise --timeout",
-        }  # fmt: skip
-    else:
-        data = verdict_to_json(verdict)
     if isinstance(verdict, Refuted):
         lines += [f"  {line}" for line in verdict.replay.lines]
         result |= dict(verdict.replay.values)

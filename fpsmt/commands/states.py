@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
-from fpsmt.commands.common import Saver, say
+from fpsmt.commands.common import Saver, TimeLimit, say, terminable, time_limit
 from fpsmt.errors import UsageError
 
 if TYPE_CHECKING:
     from fpsmt.claims.claim import Claim, Json
+    from fpsmt.kernel import Verdict
 
 MAX_BYTES = 64 << 20  #: of a saved state
 
@@ -24,6 +25,38 @@ class States:
     saver: Saver
     claim: Claim
     about: str = ""  #: what the state that was saved last has done
+
+    def decided(
+        self, word: str, timeout: float, resume: bool, jobs: int, seed: int, share: float = 1.0
+    ) -> Verdict | None:  # fmt: skip
+        """The verdict, for which engines have this share of the time; None when time is up.  States are kept meanwhile.
+
+        SIGTERM and Ctrl-C end it as KeyboardInterrupt.
+        """
+        from fpsmt.display.progress import Progress
+        from fpsmt.engines import Options, decide
+
+        saved = self.read() if resume else None
+        if timeout <= 0:
+            return None
+        with terminable(), Progress(word) as progress:
+            try:
+                with time_limit(timeout):
+                    return decide(self.claim, Options(share * timeout, jobs=jobs, seed=seed, progress=progress.update,
+                                                      saved=saved, keep=self.keep))  # fmt: skip
+            except TimeLimit:
+                return None
+
+    def record(self, verdict: Verdict | None, reason: str) -> dict[str, Any]:
+        """The verdict for a result file; `reason`: of None."""
+        from fpsmt.kernel import verdict_to_json
+
+        if verdict is not None:
+            return verdict_to_json(verdict)
+        return {
+            "claim": {"text": self.claim.text, "hash": self.claim.hash}, "verdict": "unknown", "evidence": None,
+            "reason": reason, "next_step": "raise --timeout",
+        }  # fmt: skip
 
     def keep(self, state: Json) -> None:
         """Saves a state, if it is not too large to be read."""

@@ -19,12 +19,9 @@ from fpsmt.commands.common import (
     NoSaveOption,
     OutOption,
     Saver,
-    TimeLimit,
     TimeoutOption,
     check_limits,
     say,
-    terminable,
-    time_limit,
 )
 from fpsmt.commands.options import ActivationOption, BiasOption, ExternalOption, Source, read_context, read_execution
 from fpsmt.commands.states import States
@@ -97,10 +94,8 @@ def verify_command(
         say(f"note: {problem.empty} boxes of the query hold no value of {problem.claim.network.input.format}")
     say(problem.claim.text)
     states = States(saver, problem.claim)
-    options = {"jobs": workers, "seed": seed, "saved": states.read() if resume else None, "keep": states.keep}
     try:
-        with terminable():
-            verdict = _decided(problem.claim, timeout - (time.monotonic() - start), options)
+        verdict = states.decided("deciding", timeout - (time.monotonic() - start), resume, workers, seed)
     except KeyboardInterrupt:
         saver.printer(WORDS["unknown"])
         states.ended("interrupted")
@@ -109,7 +104,8 @@ def verify_command(
     if late and states.about:
         states.ended("out of time")
         saver = replace(saver, folder=None)  # the state is what is saved
-    return _report(spec, problem, verdict, late, saver, serialise, time.monotonic() - start)
+    data = states.record(verdict, "no time left")
+    return _report(spec, problem, verdict, late, data, saver, serialise, time.monotonic() - start)
 
 
 def _models(spec: Specification, given: list[str], source: Source) -> dict[str, Model]:
@@ -151,37 +147,15 @@ def _rounded(spec: Specification, model: Model, format: str) -> Model:
     return replace(model, network=network, inputs=ports[0], outputs=ports[1])
 
 
-def _decided(claim: Safe, timeout: float, options: dict[str, Any]) -> Verdict | None:
-    """None when time is up."""
-    from fpsmt.display.progress import Progress
-    from fpsmt.engines import Options, decide
-
-    if timeout <= 0:
-        return None
-    with Progress("deciding") as progress:
-        try:
-            with time_limit(timeout):
-                return decide(claim, Options(timeout=timeout, progress=progress.update, **options))
-        except TimeLimit:
-            return None
-
-
 def _report(
-    spec: Specification, problem: Problem, verdict: Verdict | None, late: bool, saver: Saver, folder: str | None,
-    seconds: float,
+    spec: Specification, problem: Problem, verdict: Verdict | None, late: bool, data: dict[str, Any], saver: Saver,
+    folder: str | None, seconds: float,
 ) -> int:  # fmt: skip
-    from fpsmt.kernel import Refuted, verdict_to_json
+    from fpsmt.kernel import Refuted
 
     word = "timed-out" if verdict is None or late else WORDS[verdict.name]
     lines, result = [word], dict[str, Any](answer=word)
     claim = problem.claim
-    if verdict is None:
-        data: dict[str, Any] = {
-            "claim": {"text": claim.text, "hash": claim.hash}, "verdict": "unknown", "evidence": None,
-            "reason": "no time left", "next_step": "raise --timeout",
-        }  # fmt: skip
-    else:
-        data = verdict_to_json(verdict)
     if isinstance(verdict, Refuted):
         inputs, outputs = _witness(claim, verdict)
         result |= _result(problem, inputs, outputs, verdict)
