@@ -8,16 +8,15 @@ from fractions import Fraction
 from functools import cached_property
 from typing import Any
 
-from fpsmt.claims.claim import Claim, Json, Replay, claim_kind
-from fpsmt.claims.functions import read_value
+from fpsmt.claims.claim import Json, Replay, claim_kind
 from fpsmt.claims.network_runs import (
+    OfNetwork,
     check_executions,
+    executed_from_json,
     executions_from_json,
     executions_to_json,
     network_records,
     network_text,
-    outputs_from_json,
-    schedules_from_json,
 )
 from fpsmt.claims.predictions import predicted
 from fpsmt.claims.properties import Box, Query, rational, shown
@@ -25,7 +24,7 @@ from fpsmt.errors import UsageError
 from fpsmt.floats import Context, Float, Format, Mode, Overflow, Subnormals, float32, float64, format_named
 from fpsmt.floats.values import ulp
 from fpsmt.networks.executions import Execution
-from fpsmt.networks.interpreter import Executions, run
+from fpsmt.networks.interpreter import Executions
 from fpsmt.networks.networks import Network
 from fpsmt.networks.nodes import Affine, Cast, Elementwise, Input, Node, Select
 
@@ -76,7 +75,7 @@ class Relation:
 
 @claim_kind
 @dataclass(frozen=True, eq=False)
-class Agree(Claim):
+class Agree(OfNetwork):
     """For every input of the format in the box and every execution of two networks A and B on it, the outputs agree.
 
     `network` is both in one, as `side_by_side` makes it: its outputs are those of A and then those of B, in one format.
@@ -101,15 +100,9 @@ class Agree(Claim):
             raise UsageError("there is one output: a class is among at least two; ask for ulps or the difference")
         check_executions(self.network, self.executions)
 
-    def __eq__(self, other: object) -> bool:
-        return isinstance(other, Agree) and self.hash == other.hash and self._records == other._records
-
     @cached_property
     def _records(self) -> list[Any]:
         return [network_records(self.network), self.executions, self.relation]
-
-    def __hash__(self) -> int:
-        return hash(self.hash)
 
     @property
     def query(self) -> Query:
@@ -169,13 +162,7 @@ class Agree(Claim):
         Violates when the input is in the box and the outputs of this execution, computed by the reference interpreter,
         do not agree; both are decided in exact rationals.
         """
-        if not isinstance(counterexample, Mapping) or not {"input", "schedules"} <= counterexample.keys():
-            raise UsageError('a counterexample to agreement is {"input": [value, …], "schedules": {…}}')
-        fmt = self.network.input.format
-        x = tuple(read_value(fmt, v) for v in counterexample["input"])
-        schedules = schedules_from_json(counterexample["schedules"])
-        outputs = outputs_from_json(self.network, counterexample.get("outputs", []))
-        found = run(self.network, x, self.executions, schedules, outputs).output
+        x, found = executed_from_json(self.network, self.executions, counterexample, "agreement")
         y, z = self.split(found)
         inside, agree = self.query.has_input(x), self.relation.agree(y, z)
         lines = [f"inputs {shown(x)}", f"outputs of the first {shown(y)}", f"outputs of the second {shown(z)}"]

@@ -9,6 +9,7 @@ from typing import Any
 
 from fpsmt.claims.claim import Claim, Json, Replay, claim_kind
 from fpsmt.claims.formulas import ForAll
+from fpsmt.claims.network_runs import OfNetwork, network_records
 from fpsmt.claims.sums import value_from_json, value_to_json
 from fpsmt.errors import UsageError
 from fpsmt.floats import Float
@@ -153,22 +154,15 @@ def _trees(data: Json) -> dict[tuple[str, int], Tree]:
 # -- the claims -------------------------------------------------------------------------------------------
 
 
-class _GradientClaim(Claim):
+class _GradientClaim(OfNetwork):
     problem: GradientProblem
-
-    def __eq__(self, other: object) -> bool:
-        return isinstance(other, type(self)) and self.hash == other.hash and self._records == other._records
 
     @cached_property
     def _records(self) -> list[Any]:
         """What the JSON only names: contexts, formats, implementations, rules; and the values with their formats."""
-        problem, names = self.problem, ("format", "context", "formats", "implementation")
-        nodes = [[getattr(node, name, None) for name in names] for node in problem.network.nodes]
+        problem = self.problem
         given = [dict(problem.inputs), dict(problem.loss), problem.forward, problem.backward, problem.rules]
-        return [nodes, given, getattr(self, "outcomes", ())]
-
-    def __hash__(self) -> int:
-        return hash(self.hash)
+        return [network_records(problem.network), given, getattr(self, "outcomes", ())]
 
     def executed(self, data: Json, title: str) -> tuple[Vector, list[str]]:
         """One execution, run by the reference interpreter: the gradient, and what happened in both passes."""

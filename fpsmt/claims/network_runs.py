@@ -5,15 +5,30 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from fpsmt.claims.claim import Json
+from fpsmt.claims.claim import Claim, Json
+from fpsmt.claims.functions import read_value
 from fpsmt.claims.sums import value_from_json, value_to_json
 from fpsmt.errors import UsageError
 from fpsmt.floats import Float
 from fpsmt.networks.executions import Execution
-from fpsmt.networks.interpreter import ActivationOutputs, Executions, Schedules
+from fpsmt.networks.interpreter import ActivationOutputs, Executions, Schedules, run
 from fpsmt.networks.networks import Network
 from fpsmt.networks.nodes import Activation, Affine
 from fpsmt.networks.trees import Tree, tree_from_json, tree_text
+
+
+class OfNetwork(Claim):
+    """Claims that are equal when their hashes are, and `_records`: what the JSON only names, and what it does not."""
+
+    @property
+    def _records(self) -> list[Any]:
+        raise NotImplementedError
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, type(self)) and self.hash == other.hash and self._records == other._records
+
+    def __hash__(self) -> int:
+        return hash(self.hash)
 
 
 def check_executions(network: Network, executions: Executions) -> None:
@@ -69,6 +84,23 @@ def schedules_from_json(data: Json) -> dict[tuple[str, int], Tree]:
             raise UsageError(f"{key!r} does not name a sum: write node:output index, e.g. affine1:0")
         found[name, int(place)] = tree_from_json(tree)
     return found
+
+
+def executed_from_json(
+    network: Network, executions: Executions, data: Json, what: str
+) -> tuple[tuple[Float, ...], tuple[Float, ...]]:
+    """The input of a counterexample to `what`, and the outputs of its execution by the reference interpreter.
+
+    {"input": [value, …], "schedules": {"node:output index": tree, …}, "outputs": […]}: values are text that is exactly
+    a value of the input's format (hex, decimal).  Sums that are left out of the schedules run by the default of their
+    execution.  "outputs", which may be left out, is a list of [implementation, site, x, y] (x and y as [format, hex])
+    of inexact activations; others give correctly rounded results.
+    """
+    if not isinstance(data, Mapping) or not {"input", "schedules"} <= data.keys():
+        raise UsageError(f'a counterexample to {what} is {{"input": [value, …], "schedules": {{…}}}}')
+    x = tuple(read_value(network.input.format, v) for v in data["input"])
+    outputs = outputs_from_json(network, data.get("outputs", []))
+    return x, run(network, x, executions, schedules_from_json(data["schedules"]), outputs).output
 
 
 def outputs_to_json(outputs: ActivationOutputs) -> Json:

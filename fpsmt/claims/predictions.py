@@ -9,9 +9,10 @@ from functools import cached_property
 from math import isfinite
 from typing import Any
 
-from fpsmt.claims.claim import Claim, Json, Replay, claim_kind
+from fpsmt.claims.claim import Json, Replay, claim_kind
 from fpsmt.claims.functions import read_value
 from fpsmt.claims.network_runs import (
+    OfNetwork,
     check_executions,
     executions_from_json,
     executions_to_json,
@@ -55,7 +56,7 @@ def predicted(outputs: Sequence[Float]) -> int | None:
 
 
 @dataclass(frozen=True, eq=False)
-class OverExecutions(Claim):
+class OverExecutions(OfNetwork):
     """Statements about one network on some inputs under every execution.
 
     *Executions*: every order, fusing, place of the bias (`executions`: one for all affine nodes, or one for each
@@ -80,16 +81,10 @@ class OverExecutions(Claim):
                 raise UsageError(f"input {k} is not a vector of {node.size} values of {node.format}")
         check_executions(self.network, self.executions)
 
-    def __eq__(self, other: object) -> bool:
-        return isinstance(other, OverExecutions) and self.hash == other.hash and self._records == other._records
-
     @cached_property
     def _records(self) -> list[Any]:
         """What the JSON only names: contexts, formats, implementations."""
         return [network_records(self.network), [v.format for v in self.inputs[0]], self.executions]
-
-    def __hash__(self) -> int:
-        return hash(self.hash)
 
     @property
     def setting(self) -> str:

@@ -10,22 +10,21 @@ from functools import cached_property
 from math import isfinite
 from typing import Any
 
-from fpsmt.claims.claim import Claim, Json, Replay, claim_kind
-from fpsmt.claims.functions import read_value
+from fpsmt.claims.claim import Json, Replay, claim_kind
 from fpsmt.claims.network_runs import (
+    OfNetwork,
     check_executions,
+    executed_from_json,
     executions_from_json,
     executions_to_json,
     network_records,
     network_text,
-    outputs_from_json,
     outputs_to_json,
-    schedules_from_json,
     schedules_to_json,
 )
 from fpsmt.errors import UsageError
 from fpsmt.floats import Context, Float, Format, Mode, Overflow, Subnormals, round_real
-from fpsmt.networks.interpreter import ActivationOutputs, Executions, Schedules, run
+from fpsmt.networks.interpreter import ActivationOutputs, Executions, Schedules
 from fpsmt.networks.networks import Network
 
 Row = tuple[tuple[int, Fraction], ...]  #: (output, coefficient) pairs, outputs increasing, no coefficient 0
@@ -227,7 +226,7 @@ def rational(text: Any) -> Fraction:
 
 @claim_kind
 @dataclass(frozen=True, eq=False)
-class Safe(Claim):
+class Safe(OfNetwork):
     """For each query, every input of the network's format in the box and every allowed execution: the outputs are in
     none of the query's unsafe polytopes.
 
@@ -254,15 +253,9 @@ class Safe(Claim):
                     raise UsageError(f"query {k} names output {beyond[0]}, and the network has {outputs}")
         check_executions(self.network, self.executions)
 
-    def __eq__(self, other: object) -> bool:
-        return isinstance(other, Safe) and self.hash == other.hash and self._records == other._records
-
     @cached_property
     def _records(self) -> list[Any]:
         return [network_records(self.network), self.safety, self.executions]
-
-    def __hash__(self) -> int:
-        return hash(self.hash)
 
     @property
     def text(self) -> str:
@@ -290,21 +283,12 @@ class Safe(Claim):
         )
 
     def replay(self, counterexample: Json) -> Replay:
-        """Counterexample: {"input": [value, …], "schedules": {"node:output index": tree, …}, "outputs": […]}.
+        """Counterexample: an input and an execution, as `executed_from_json` reads them.
 
-        Values of inputs are text that is exactly a value of the input's format (hex, decimal).  Sums that are left out
-        of the schedules run by the default of their execution.  "outputs", which may be left out, is a list of
-        [implementation, site, x, y] (x and y as [format, hex]) of inexact activations; others give correctly rounded
-        results.  Violates when the input is in the box of a query and the outputs of this execution, computed by the
-        reference interpreter, are in one of its unsafe polytopes; both are decided in exact rationals.
+        Violates when the input is in the box of a query and the outputs of this execution, computed by the reference
+        interpreter, are in one of its unsafe polytopes; both are decided in exact rationals.
         """
-        if not isinstance(counterexample, Mapping) or not {"input", "schedules"} <= counterexample.keys():
-            raise UsageError('a counterexample to a property is {"input": [value, …], "schedules": {…}}')
-        fmt = self.network.input.format
-        x = tuple(read_value(fmt, v) for v in counterexample["input"])
-        schedules = schedules_from_json(counterexample["schedules"])
-        outputs = outputs_from_json(self.network, counterexample.get("outputs", []))
-        y = run(self.network, x, self.executions, schedules, outputs).output
+        x, y = executed_from_json(self.network, self.executions, counterexample, "a property")
         met = [
             (k, p)
             for k, query in enumerate(self.safety.queries)
