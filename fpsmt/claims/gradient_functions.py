@@ -9,12 +9,12 @@ from functools import cached_property
 import numpy as np
 
 from fpsmt.claims.claim import Claim, Json, Replay, claim_kind
-from fpsmt.claims.gradient_representation import check_fits, replay_both
+from fpsmt.claims.gradient_representation import check_fits, keep_numbers, replay_both
 from fpsmt.constructions.gradient_functions import positive
 from fpsmt.constructions.sparse import Digested, SparseNetwork, codes_from_text, codes_to_text, network_from_data
 from fpsmt.errors import UsageError
 from fpsmt.floats import Context, Format, context, from_ordinal
-from fpsmt.floats.vector import Carriers, encode, to_floats
+from fpsmt.floats.vector import Carriers, to_floats
 
 
 @dataclass(frozen=True, eq=False)
@@ -30,13 +30,7 @@ class GradientFunctions(Digested):
     gradients: Carriers
 
     def __post_init__(self) -> None:
-        for name in ("points", "values", "gradients"):
-            array = np.array(getattr(self, name), dtype=float) + 0.0
-            if not np.isfinite(array).all():
-                raise UsageError(f"the table's {name} are not all finite")
-            encode(self.format, array)
-            array.setflags(write=False)
-            object.__setattr__(self, name, array)
+        keep_numbers(self, self.format, ("points", "values", "gradients"))
         n, positives = len(self.points), self.format.largest_code
         if self.points.ndim != 1 or n == 0 or self.values.shape != (n,) or self.gradients.shape != (n, positives):
             raise UsageError(
@@ -105,7 +99,7 @@ class RepresentsGradientFunctions(Claim):
         i, place, fmt = int(counterexample["point"]), int(counterexample["upstream"]), self.network.format
         x, value = (to_floats(fmt, column[i : i + 1])[0] for column in (self.table.points, self.table.values))
         g = to_floats(fmt, self.table.all_gradients[i, place + fmt.largest_code : place + fmt.largest_code + 1])[0]
-        return replay_both(self.network, x, from_ordinal(fmt, place), value, g)
+        return replay_both(self.network, [x], from_ordinal(fmt, place), value, [g])
 
 
 @claim_kind

@@ -111,27 +111,42 @@ class RepresentsGradients(Claim):
         """Counterexample: {"point": its index}.  Both passes run from left to right, which every family allows."""
         i, fmt, table = int(counterexample["point"]), self.network.format, self.table
         x, value, h, g = (to_floats(fmt, getattr(table, name)[i : i + 1])[0] for name in COLUMNS)
-        return replay_both(self.network, x, h, value, g)
+        return replay_both(self.network, [x], h, value, [g])
 
 
-def check_fits(network: SparseNetwork, fmt: Format) -> None:
-    """A usage error unless the network has one input and one output, and is in the table's format."""
+def check_fits(network: SparseNetwork, fmt: Format, inputs: int = 1) -> None:
+    """A usage error unless the network has so many inputs and one output, and is in the table's format."""
     if fmt != network.format:
         raise UsageError(f"the table is in {fmt}, and the network in {network.format}")
-    if network.inputs != 1 or network.outputs != 1:
-        raise UsageError("the table is for one input and one output, and the network has others")
+    if network.inputs != inputs or network.outputs != 1:
+        many = "one input" if inputs == 1 else f"{inputs} inputs"
+        raise UsageError(f"the table is for {many} and one output, and the network has others")
 
 
-def replay_both(network: SparseNetwork, x: Float, y: Float, value: Float, g: Float) -> Replay:
+def keep_numbers(table: object, fmt: Format, names: Sequence[str]) -> None:
+    """Makes these columns of a frozen table arrays that nothing writes to; a usage error where one is no finite number
+    of the format."""
+    for name in names:
+        array = np.array(getattr(table, name), dtype=float) + 0.0
+        if not np.isfinite(array).all():
+            raise UsageError(f"the table's {name} are not all finite")
+        encode(fmt, array)
+        array.setflags(write=False)
+        object.__setattr__(table, name, array)
+
+
+def replay_both(network: SparseNetwork, x: Sequence[Float], y: Float, value: Float, g: Sequence[Float]) -> Replay:
     """Both passes at x for the loss derivative y; it violates where N(x) is not `value` or the gradient is not g."""
-    output, gradient = run_both(network, x, y)
+    output, gradient = run_at(network, x, y)
+    found, wanted, point = (", ".join(map(repr, each)) for each in (gradient, g, x))
     lines = (
-        f"x = {x!r}",
+        f"x = {point}",
         f"value {output!r}, the table has {value!r}",
-        f"gradient {gradient!r} for the loss derivative {y!r}, the table has {g!r}",
+        f"gradient {found} for the loss derivative {y!r}, the table has {wanted}",
     )
-    differs = not (equal(output, value) and equal(gradient, g))
-    return Replay(differs, lines, {"output": output.hex, "gradient": gradient.hex})
+    differs = not (equal(output, value) and all(map(equal, gradient, g)))
+    listed = [v.hex for v in gradient]
+    return Replay(differs, lines, {"output": output.hex, "gradient": listed[0] if len(listed) == 1 else listed})
 
 
 def run_both(network: SparseNetwork, x: Float, y: Float) -> tuple[Float, Float]:

@@ -4,17 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import ClassVar
 
 import numpy as np
 
 from fpsmt.claims.claim import Claim, Json, Replay, claim_kind
-from fpsmt.claims.gradient_representation import run_at
+from fpsmt.claims.gradient_representation import COLUMNS, Sums, check_fits, keep_numbers, replay_both
 from fpsmt.constructions.sparse import Digested, SparseNetwork, codes_from_text, codes_to_text, network_from_data
 from fpsmt.errors import UsageError
-from fpsmt.floats import Format, equal
-from fpsmt.floats.vector import Carriers, encode, to_floats
-
-COLUMNS = ("points", "values", "upstream", "gradients")
+from fpsmt.floats import Format
+from fpsmt.floats.vector import Carriers, to_floats
 
 
 @dataclass(frozen=True, eq=False)
@@ -32,13 +31,7 @@ class VectorGradients(Digested):
     gradients: Carriers
 
     def __post_init__(self) -> None:
-        for name in COLUMNS:
-            array = np.array(getattr(self, name), dtype=float) + 0.0
-            if not np.isfinite(array).all():
-                raise UsageError(f"the table's {name} are not all finite")
-            encode(self.format, array)
-            array.setflags(write=False)
-            object.__setattr__(self, name, array)
+        keep_numbers(self, self.format, COLUMNS)
         shape = self.points.shape
         if len(shape) != 2 or 0 in shape or self.gradients.shape != shape:
             raise UsageError("points and gradients are n rows of d numbers each, n and d at least 1")
@@ -73,14 +66,12 @@ class RepresentsVectorGradients(Claim):
     """
 
     kind = "represents vector gradients"
+    sums: ClassVar[Sums] = "left-to-right"
     network: SparseNetwork
     table: VectorGradients
 
     def __post_init__(self) -> None:
-        if self.table.format != self.network.format:
-            raise UsageError(f"the table is in {self.table.format}, and the network in {self.network.format}")
-        if self.network.inputs != self.table.points.shape[1] or self.network.outputs != 1:
-            raise UsageError(f"the table is for {self.table.points.shape[1]} inputs and one output")
+        check_fits(self.network, self.table.format, self.table.points.shape[1])
 
     @property
     def text(self) -> str:
@@ -102,12 +93,4 @@ class RepresentsVectorGradients(Claim):
         i, fmt, table = int(counterexample["point"]), self.network.format, self.table
         x, g = to_floats(fmt, table.points[i]), to_floats(fmt, table.gradients[i])
         value, h = (to_floats(fmt, column[i : i + 1])[0] for column in (table.values, table.upstream))
-        output, gradient = run_at(self.network, x, h)
-        lines = (
-            f"x = {', '.join(map(repr, x))}",
-            f"value {output!r}, the table has {value!r}",
-            f"gradient {', '.join(map(repr, gradient))} for the loss derivative {h!r}, the table has "
-            f"{', '.join(map(repr, g))}",
-        )
-        differs = not (equal(output, value) and all(map(equal, gradient, g)))
-        return Replay(differs, lines, {"output": output.hex, "gradient": [v.hex for v in gradient]})
+        return replay_both(self.network, x, h, value, g)

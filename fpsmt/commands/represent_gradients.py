@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, get_args
 
 from fpsmt.commands.common import EXIT_OF, UNKNOWN, Saver, TimeLimit, time_limit
@@ -10,6 +11,8 @@ from fpsmt.errors import UsageError
 
 if TYPE_CHECKING:
     from fpsmt.claims.gradient_representation import GradientTable
+    from fpsmt.claims.gradient_vectors import VectorGradients
+    from fpsmt.engines import Options
     from fpsmt.engines.gradient_representation import GradientRepresentation
     from fpsmt.floats import Context
 
@@ -27,6 +30,7 @@ def run(
     """Reads the table x, f, h, g, makes the network, verifies it, and writes it."""
     from fpsmt.claims.gradient_representation import Sums
     from fpsmt.constructions.gradient_flat import ACTIVATIONS
+    from fpsmt.engines.gradient_representation import represent_gradients
     from fpsmt.files.gradient_tables import read_gradient_table
 
     if activation not in ("relu", *ACTIVATIONS):
@@ -37,63 +41,54 @@ def run(
     if activation != "relu" and order == "any":
         raise UsageError(f"--activation {activation}: with --gradients add --order left-to-right; relu has every order")
     table = read_gradient_table(path, ctx.format)
-    return _answer(ctx, table, activation, order, layers, saver, timeout, output)
+
+    def make(options: Options) -> GradientRepresentation:
+        return represent_gradients(ctx, table, order, layers, options, activation)  # type: ignore[arg-type]
+
+    return answer(table, f"a {activation} network in {ctx} has the table", make, saver, timeout, output)
 
 
-def _answer(
-    ctx: Context,
-    table: GradientTable,
-    activation: str,
-    order: Any,
-    layers: int | None,
-    saver: Saver,
-    timeout: float,
-    output: str | None,
-) -> int:
+def answer(
+    table: GradientTable | VectorGradients, text: str, make: Callable[[Options], GradientRepresentation],
+    saver: Saver, timeout: float, output: str | None,
+) -> int:  # fmt: skip
+    """Makes a network in time, and writes it; `text` says what it would have been."""
     from fpsmt.commands.represent import keep
     from fpsmt.display.progress import Progress
     from fpsmt.engines import Options
-    from fpsmt.engines.gradient_representation import represent_gradients
     from fpsmt.kernel import verdict_to_json
 
     start = time.monotonic()
-    reason = ""
     try:
         with time_limit(timeout), Progress("making the network") as progress:
-            options = Options(timeout=timeout, progress=progress.update)
-            found = represent_gradients(ctx, table, order, layers, options, activation)
+            found = make(Options(timeout=timeout, progress=progress.update))
             reason = found.reason
     except TimeLimit:
         reason = f"the time limit of {timeout:g} s has passed: raise --timeout"
+    seconds = round(time.monotonic() - start, 4)
     if reason:
-        return _unknown(ctx, table, activation, reason, saver, time.monotonic() - start)
+        saver.report({
+            "command": "represent", "claim": {"text": text, "hash": table.digest},
+            "verdict": "unknown", "reason": reason, "seconds": seconds, "evidence": None, "result": {},
+        })  # fmt: skip
+        saver.printer("represent unknown", f"reason: {reason}")
+        return UNKNOWN
     network, verdict = found.network, found.verdict
     assert network is not None and verdict is not None
     data = {
-        **verdict_to_json(verdict), "command": "represent", "seconds": round(time.monotonic() - start, 4),
-        "result": result(found, table),
+        **verdict_to_json(verdict), "command": "represent", "seconds": seconds, "result": result(found, table),
     }  # fmt: skip
     saver.printer(*lines(found, table))
     keep(saver, verdict.claim.hash, data, network, output)
     return EXIT_OF[verdict.name]
 
 
-def _unknown(ctx: Context, table: GradientTable, activation: str, reason: str, saver: Saver, seconds: float) -> int:
-    text = f"a {activation} network in {ctx} has the table"
-    saver.report({
-        "command": "represent", "claim": {"text": text, "hash": table.digest},
-        "verdict": "unknown", "reason": reason, "seconds": round(seconds, 4), "evidence": None, "result": {},
-    })  # fmt: skip
-    saver.printer("represent unknown", f"reason: {reason}")
-    return UNKNOWN
-
-
-def result(found: GradientRepresentation, table: GradientTable) -> dict[str, Any]:
+def result(found: GradientRepresentation, table: GradientTable | VectorGradients) -> dict[str, Any]:
     """What scripts rely on."""
     network = found.network
     assert network is not None
     return {
-        "construction": "gradient table",
+        "construction": found.construction,
         "layers": len(network.layers),
         "sizes": [layer.size for layer in network.layers],
         "neurons": network.neurons,
@@ -102,7 +97,7 @@ def result(found: GradientRepresentation, table: GradientTable) -> dict[str, Any
     }
 
 
-def lines(found: GradientRepresentation, table: GradientTable) -> list[str]:
+def lines(found: GradientRepresentation, table: GradientTable | VectorGradients) -> list[str]:
     network, verdict = found.network, found.verdict
     assert network is not None and verdict is not None
     claim: Any = verdict.claim

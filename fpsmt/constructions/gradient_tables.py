@@ -155,6 +155,27 @@ def ladder(fmt: Format, doublings: int) -> list[float]:
     return [s for a in steps for s in (a, -a)]
 
 
+def gate_layer(fmt: Format, points: int, steep: NDArray[np.int64], level: NDArray[np.int64], w4: Carriers) -> Layer:
+    """n, 1, and the gates of the n's and of the m's, from n, 1 and s: of the points of each."""
+    m, strong, most = len(steep), float(pow2(fmt.emax - 1)), float(fmt.largest)
+    s = m + 1 + np.arange(points)
+    return layer_of([
+        rows_of([(np.arange(m), w4), (m, -w4)], 1.0, m),
+        rows_of([], 1.0, 1),
+        rows_of([(s[steep], -strong)], strong, m),
+        rows_of([(s[level], -most)], most, len(level)),
+    ])  # fmt: skip
+
+
+def end_layer(w5: Carriers, beta: Carriers, left: Carriers) -> Layer:
+    """n and m, from n, 1 and gates; if there are none, a zero."""
+    m = len(w5)
+    gate = m + 1 + np.arange(m + len(left))
+    n = rows_of([(np.arange(m), w5), (m, -w5), (gate[:m], -1.0)], beta, m)
+    values = rows_of([(gate[m:], -1.0)], np.abs(left), len(left))
+    return layer_of([n, values] if len(gate) else [rows_of([], 0.0, 1)])
+
+
 def needs_order(ctx: Context, xs: Carriers) -> bool:
     """In six layers some sum over these points has to run from left to right."""
     return bool((climb(ctx.format, places(ctx, xs).gap)[1] > 0).any())
@@ -267,21 +288,10 @@ class Builder:
         ])  # fmt: skip
 
     def gates(self) -> Layer:
-        """n, 1, and the gates of the n's and of the m's."""
-        s, strong, most = self.m + 1 + np.arange(self.n), float(pow2(self.fmt.emax - 1)), float(self.fmt.largest)
-        return layer_of([
-            rows_of([(self.ns, self.w4), (self.m, -self.w4)], 1.0, self.m),
-            rows_of([], 1.0, 1),
-            rows_of([(s[self.steep], -strong)], strong, self.m),
-            rows_of([(s[self.level], -most)], most, len(self.level)),
-        ])  # fmt: skip
+        return gate_layer(self.fmt, self.n, self.steep, self.level, self.w4)
 
     def ends(self) -> Layer:
-        """n and m; if there are none, a zero."""
-        gate = self.m + 1 + np.arange(self.m + len(self.level))
-        n = rows_of([(self.ns, self.w5), (self.m, -self.w5), (gate[: self.m], -1.0)], self.beta, self.m)
-        m = rows_of([(gate[self.m :], -1.0)], np.abs(self.left), len(self.level))
-        return layer_of([n, m] if len(gate) else [rows_of([], 0.0, 1)])
+        return end_layer(self.w5, self.beta, self.left)
 
     def last(self) -> Layer:
         weights = np.concatenate([np.ones(self.m), np.sign(self.left)])

@@ -16,7 +16,17 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from fpsmt.constructions.gradient_tables import climb, factors, layer_of, places, rows_of, split, targets
+from fpsmt.constructions.gradient_tables import (
+    climb,
+    end_layer,
+    factors,
+    gate_layer,
+    layer_of,
+    places,
+    rows_of,
+    split,
+    targets,
+)
 from fpsmt.constructions.sparse import Layer, SparseNetwork, constructed
 from fpsmt.errors import Unsupported
 from fpsmt.floats import Context, pow2
@@ -106,21 +116,10 @@ class _Vectors:
         ])  # fmt: skip
 
     def gates(self) -> Layer:
-        """n, 1, and the gates of the n's and of the m's."""
-        s, strong, most = self.m + 1 + np.arange(self.n), float(pow2(self.fmt.emax - 1)), float(self.fmt.largest)
-        return layer_of([
-            rows_of([(self.ns, self.w4), (self.m, -self.w4)], 1.0, self.m),
-            rows_of([], 1.0, 1),
-            rows_of([(s[self.point], -strong)], strong, self.m),
-            rows_of([(s[self.level], -most)], most, len(self.level)),
-        ])  # fmt: skip
+        return gate_layer(self.fmt, self.n, self.point, self.level, self.w4)
 
     def ends(self) -> Layer:
-        """n and m; if there are none, a zero."""
-        gate = self.m + 1 + np.arange(self.m + len(self.level))
-        n = rows_of([(self.ns, self.w5), (self.m, -self.w5), (gate[: self.m], -1.0)], self.beta, self.m)
-        m = rows_of([(gate[self.m :], -1.0)], np.abs(self.left), len(self.level))
-        return layer_of([n, m] if len(gate) else [rows_of([], 0.0, 1)])
+        return end_layer(self.w5, self.beta, self.left)
 
     def last(self) -> Layer:
         weights = np.concatenate([self.sign, np.sign(self.left)])

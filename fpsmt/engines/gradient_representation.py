@@ -42,6 +42,7 @@ class GradientRepresentation:
     network: SparseNetwork | None
     verdict: Verdict | None
     reason: str
+    construction: str = "gradient table"
 
 
 def represent_gradients(
