@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 
 from fpsmt.claims.claim import Claim, Json, Replay, claim_kind
 from fpsmt.claims.distinguishability import Reading, Setting, setting_from_json
-from fpsmt.claims.line import absorbs, farthest, numbers, tell_gaps
+from fpsmt.claims.line import NEAREST, absorbs, farthest, numbers, place, tell_gaps, told_before
 from fpsmt.claims.partition import labels
 from fpsmt.claims.places import MAX_BITS, listed
 from fpsmt.errors import Unsupported, UsageError
@@ -101,7 +101,7 @@ def beside(setting: Setting, near: int) -> Beside:
     ctx, fmt = setting.context, setting.context.format
     if not listed(fmt):
         raise Unsupported(f"the values of {fmt} are too many to list as float64 numbers: the limit is {MAX_BITS} bits")
-    if absorbs(ctx) == np.inf:
+    if ctx.mode not in NEAREST:
         raise Unsupported(f"{ctx} is not symmetric: rounding to nearest is needed")
     line, k = numbers(setting), kernel.parameters(ctx)
     label = labels(setting.implementation, ctx)[encode(fmt, line)]
@@ -143,10 +143,8 @@ def _search(
 
     w₁ goes up in size, w₂ down.  For each w₂ the steepest admissible w₁ have the widest range of sums.
     """
-    zero, n = line.size // 2, line.size
-    told = np.zeros(n + 1, np.int64)  # gaps before each place that some bias tells
-    for gap in range(n):
-        told[gap + 1] = told[gap] + (above[gap] < n or below[gap] >= 0)
+    zero = line.size // 2
+    told = told_before(above, below)
     usable = np.zeros(w2.size, np.int64)  # how many of the w₁ are admissible, with b = 0
     for j in range(w2.size):
         usable[j] = usable[j - 1] if j else 0
@@ -160,14 +158,14 @@ def _search(
         for j in range(w2.size):
             z = kernel.mul(w2[j], c[i], k)
             widest = (
-                _place(kernel.add(z, least[usable[j]], k), emin, bits, zero),
-                _place(kernel.add(z, most[usable[j]], k), emin, bits, zero),
+                place(kernel.add(z, least[usable[j]], k), emin, bits, zero),
+                place(kernel.add(z, most[usable[j]], k), emin, bits, zero),
             )
             if told[widest[0]] == told[widest[1]]:
                 continue
             for q in range(usable[j] - 1, -1, -1):
                 s, t = kernel.add(z, products[0, q], k), kernel.add(z, products[1, q], k)
-                at, to = _place(s, emin, bits, zero), _place(t, emin, bits, zero)
+                at, to = place(s, emin, bits, zero), place(t, emin, bits, zero)
                 at, to = min(at, to), max(at, to)
                 if told[at] == told[to]:
                     continue
@@ -178,8 +176,8 @@ def _search(
                         if not bottom <= b <= top:
                             continue
                         state[i] = OPEN
-                        moved = _place(kernel.add(s, line[b], k), emin, bits, zero)
-                        other = _place(kernel.add(t, line[b], k), emin, bits, zero)
+                        moved = place(kernel.add(s, line[b], k), emin, bits, zero)
+                        other = place(kernel.add(t, line[b], k), emin, bits, zero)
                         if label[moved] != label[other]:
                             state[i] = APART
                             maps[i, 0], maps[i, 1], maps[i, 2] = w1[q], w2[j], line[b]
@@ -190,11 +188,6 @@ def _search(
                     break
             if state[i] == APART:
                 break
-
-
-@jit
-def _place(y: float, emin: int, bits: int, zero: int) -> int:
-    return zero + kernel.ordinal(y, emin, bits, zero)
 
 
 @jit

@@ -29,6 +29,7 @@ from fpsmt.floats.machine import jit
 from fpsmt.floats.vector import arithmetic, encode, values
 
 Interval = tuple[Float, Float]
+NEAREST = (Mode.RNE, Mode.RNA)
 
 
 @claim_kind
@@ -131,7 +132,7 @@ def absorbs(ctx: Context) -> float:
     """2^(p + 2), p the precision, under rounding to nearest: for |b| > 2^(p + 1)·|u| the sum u⊕b is b, since |u| is
     less than half the spacing on either side of b.  So u⊕b and v⊕b differ by more than signs only where they are at
     most 2^(p + 2)·max(|u|, |v|) in size.  Infinity under directed rounding, where every u moves b."""
-    return 2.0 ** (ctx.format.precision + 2) if ctx.mode in (Mode.RNE, Mode.RNA) else np.inf
+    return 2.0 ** (ctx.format.precision + 2) if ctx.mode in NEAREST else np.inf
 
 
 @jit
@@ -208,34 +209,47 @@ def farthest(line: Any, end: float, zero: int, by: int, k: Any) -> int:
 
 
 @jit
+def place(y: float, emin: int, bits: int, zero: int) -> int:
+    """The index of a finite number among `numbers`, of which 0 has the index `zero`."""
+    return zero + kernel.ordinal(y, emin, bits, zero)
+
+
+@jit
+def told_before(above: Any, below: Any) -> Any:
+    """How many of the gaps before each place some bias tells, by what `tell_gaps` found."""
+    told = np.zeros(above.size + 1, np.int64)
+    for gap in range(above.size):
+        told[gap + 1] = told[gap] + (above[gap] < above.size or below[gap] >= 0)
+    return told
+
+
+@jit
 def _pairs(
     line: Any, x: Any, weights: Any, ends: Any, above: Any, below: Any, apart: Any, k: Any, emin: int, bits: int
 ) -> None:
     """Marks x[i] where some weight and an admissible bias tell it from x[i + 1]; ends[g]: least and greatest w⊗x."""
     zero = line.size // 2
-    told = np.zeros(line.size + 1, np.int64)  # gaps before each place that some bias tells
-    for gap in range(line.size):
-        told[gap + 1] = told[gap] + (above[gap] < line.size or below[gap] >= 0)
+    told = told_before(above, below)
     first, last = 0, apart.size
     for g in range(weights.size):
         while first < last and apart[first]:
             first += 1
         while first < last and apart[last - 1]:
             last -= 1
-        a = zero + kernel.ordinal(kernel.mul(weights[g], x[first], k), emin, bits, line.size)
-        b = zero + kernel.ordinal(kernel.mul(weights[g], x[last], k), emin, bits, line.size)
+        a = place(kernel.mul(weights[g], x[first], k), emin, bits, zero)
+        b = place(kernel.mul(weights[g], x[last], k), emin, bits, zero)
         if told[max(a, b)] == told[min(a, b)]:
             continue
         most, least = farthest(line, ends[g, 1], zero, 1, k), farthest(line, ends[g, 0], zero, -1, k)
-        known, place = -1, 0
+        known, at = -1, 0
         for i in range(first, last):
             if apart[i]:
                 continue
             if known != i:
-                place = zero + kernel.ordinal(kernel.mul(weights[g], x[i], k), emin, bits, line.size)
-            following = zero + kernel.ordinal(kernel.mul(weights[g], x[i + 1], k), emin, bits, line.size)
-            for gap in range(min(place, following), max(place, following)):
+                at = place(kernel.mul(weights[g], x[i], k), emin, bits, zero)
+            following = place(kernel.mul(weights[g], x[i + 1], k), emin, bits, zero)
+            for gap in range(min(at, following), max(at, following)):
                 if above[gap] <= most or below[gap] >= least:
                     apart[i] = True
                     break
-            known, place = i + 1, following
+            known, at = i + 1, following

@@ -158,18 +158,18 @@ class _Run:
         problem = Problem(self.target, found, (self.interval,), self.relative)
         return Candidate(*certified_sup_norm(problem, self.gap, options))
 
-    def _question(self) -> Question:
+    def _question(self, share: Fraction = Fraction(1)) -> Question:
         from fpsmt.engines.smallest import Question
 
         assert self.error is not None
-        return Question(self.target, self.interval, self.error, self.relative, self.gap)
+        return Question(self.target, self.interval, self.error * share, self.relative, self.gap)
 
-    def _one(self, options: Options) -> Candidate:
-        """The error is asked for, of one method."""
+    def _one(self, options: Options, share: Fraction = Fraction(1)) -> Candidate:
+        """The error, or a share of it, is asked for, of one method."""
         from fpsmt.engines.smallest import by_aaa, by_minimax, by_network
 
         methods = {"minimax": by_minimax, "aaa": by_aaa, "network": by_network}
-        return methods[self.method](self._question(), options)
+        return methods[self.method](self._question(share), options)
 
     def _in_format(self, ctx: Context, options: Options) -> int:
         """With --error: rationals of smaller and smaller errors, until a program of one holds it."""
@@ -179,14 +179,11 @@ class _Run:
             found = self._of_a_type(options)
             self.held = in_format(found.rational, self.name, ctx, self.interval, None, options)
             return self._report(found)
-        assert self.error is not None
-        asked, reason = self.error, ""
+        reason = ""
         for share in SHARES:
-            self.error = asked * share
-            found = self._one(options)
-            self.error = asked
+            found = self._one(options, share)
             try:
-                self.held = in_format(found.rational, self.name, ctx, self.interval, asked, options)
+                self.held = in_format(found.rational, self.name, ctx, self.interval, self.error, options)
             except Unsupported as why:
                 reason = str(why)
                 continue

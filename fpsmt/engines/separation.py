@@ -12,7 +12,7 @@ import numpy as np
 from fpsmt import kernel
 from fpsmt.claims.distinguishability import Distinguishable, Inseparable, Reading, Setting, steepest
 from fpsmt.claims.functions import ConstantOn, read_value
-from fpsmt.claims.line import LineClasses, line_classes
+from fpsmt.claims.line import LineClasses, line_classes, numbers
 from fpsmt.claims.pairs import maps_to_try
 from fpsmt.claims.partition import Carriers, Pairs, Partition, labels, outputs
 from fpsmt.claims.places import listed
@@ -20,7 +20,7 @@ from fpsmt.engines.decide import decide
 from fpsmt.engines.engine import Options, engine
 from fpsmt.errors import Unsupported
 from fpsmt.floats import Float, Format, exactly, float64, floor_log2, from_ordinal, less_equal, nearest, pow2, zero
-from fpsmt.floats.vector import arithmetic, encode, round_array, values
+from fpsmt.floats.vector import arithmetic, encode, round_array
 from fpsmt.functions import constant_on
 from fpsmt.kernel import Proved, Refuted, Unknown, Verdict
 from fpsmt.kernel.rules.separation import constant_ranges_lemma
@@ -70,7 +70,7 @@ def _near_zero(claim: Inseparable) -> list[tuple[Float, Float]]:
     Beyond 2^(p + 3) times the largest product, biases absorb it.
     """
     setting, fmt = claim.setting, claim.setting.context.format
-    line = np.unique(values(fmt, finite=True) + 0.0)
+    line = numbers(setting)
     steep = [abs(float(w)) for w in steepest(setting, claim.x, claim.y)[:1]]
     reach = max(steep, default=0.0) * max(abs(float(claim.x)), abs(float(claim.y))) * 2.0 ** (fmt.precision + 4)
     near = line[np.abs(line) <= max(reach, float(fmt.smallest))]

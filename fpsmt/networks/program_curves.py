@@ -7,8 +7,6 @@ k ≥ 0, that holds l and u, or what of it is finite in the format: `Contract.er
 
 from __future__ import annotations
 
-from fractions import Fraction
-
 import numpy as np
 from numpy.typing import NDArray
 
@@ -29,8 +27,10 @@ class Analysed:
     def __init__(self, implementation: Implementation, ctx: Context) -> None:
         self.implementation, self.context = implementation, ctx
         self.regions: dict[int, Smooth | None] = {}
-        if self._region(0) is None:
+        unit = self._region(0)
+        if unit is None:
             raise Unsupported(f"linear bounds do not know {implementation.text} in {ctx}")
+        self.near = unit.near  #: as `Curve.near`: about the function, whatever its error
 
     def _region(self, k: int) -> Smooth | None:
         """The function and errors on [−2^k, 2^k]."""
@@ -54,7 +54,3 @@ class Analysed:
                 for part, lines in zip(found, region.lines(low[here], high[here]), strict=True):
                     part[here] = lines
         return found
-
-    def near(self, z: Array) -> tuple[Array, Array]:
-        """About the values and the slopes."""
-        return Smooth(self.implementation.function, Fraction(0), self.context).near(z)
