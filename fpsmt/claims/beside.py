@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 
 from fpsmt.claims.claim import Claim, Json, Replay, claim_kind
 from fpsmt.claims.distinguishability import Reading, Setting, setting_from_json
-from fpsmt.claims.line import NEAREST, absorbs, farthest, numbers, place, tell_gaps, told_before
+from fpsmt.claims.line import absorbs, farthest, numbers, place, tell_gaps, told_before
 from fpsmt.claims.partition import labels
 from fpsmt.claims.places import MAX_BITS, listed
 from fpsmt.errors import Unsupported, UsageError
@@ -101,7 +101,7 @@ def beside(setting: Setting, near: int) -> Beside:
     ctx, fmt = setting.context, setting.context.format
     if not listed(fmt):
         raise Unsupported(f"the values of {fmt} are too many to list as float64 numbers: the limit is {MAX_BITS} bits")
-    if ctx.mode not in NEAREST:
+    if not ctx.mode.nearest:
         raise Unsupported(f"{ctx} is not symmetric: rounding to nearest is needed")
     line, k = numbers(setting), kernel.parameters(ctx)
     label = labels(setting.implementation, ctx)[encode(fmt, line)]

@@ -21,7 +21,7 @@ from fpsmt.claims.network_runs import (
 from fpsmt.claims.predictions import predicted
 from fpsmt.claims.properties import Box, Query, rational, shown
 from fpsmt.errors import UsageError
-from fpsmt.floats import Context, Float, Format, Mode, Overflow, Subnormals, float32, float64, format_named
+from fpsmt.floats import Float, Format, float32, float64, format_named, nearest_context
 from fpsmt.floats.values import ulp
 from fpsmt.networks.executions import Execution
 from fpsmt.networks.interpreter import Executions
@@ -196,21 +196,21 @@ def side_by_side(one: Network, two: Network) -> Network:
         names = {node.name: INPUTS}
         if node.format != first.format:
             names[node.name] = prefix + node.name
-            nodes.append(Cast(name=prefix + node.name, context=_nearest(node.format), source=INPUTS))
+            nodes.append(Cast(name=prefix + node.name, context=nearest_context(node.format), source=INPUTS))
         for other in network.nodes:
             if other is not node:
                 names[other.name] = prefix + other.name
                 nodes.append(renamed(other, names))
         end = names[network.output.name]
         if network.output.format != common:
-            nodes.append(Cast(name=f"{prefix}{OUTPUTS}", context=_nearest(common), source=end))
+            nodes.append(Cast(name=f"{prefix}{OUTPUTS}", context=nearest_context(common), source=end))
             end = f"{prefix}{OUTPUTS}"
         ends.append(end)
     size = sizes[0][1]
     if ends[0] == ends[1]:
         raise UsageError("the networks do nothing: their outputs are the inputs")
     picks = tuple((k, i) for k in (0, 1) for i in range(size))
-    nodes.append(Select(name=OUTPUTS, context=_nearest(common), nodes=tuple(ends), picks=picks))
+    nodes.append(Select(name=OUTPUTS, context=nearest_context(common), nodes=tuple(ends), picks=picks))
     return Network(tuple(nodes), (OUTPUTS,))
 
 
@@ -242,11 +242,6 @@ def renamed(node: Node, names: Mapping[str, str]) -> Node:
     elif node.sources:
         changes["source"] = names[node.sources[0]]
     return replace(node, **changes)
-
-
-def _nearest(fmt: Format) -> Context:
-    overflow = Overflow.INFINITY if fmt.has_infinity else Overflow.SATURATE
-    return Context(fmt, Mode.RNE, overflow, Subnormals.GRADUAL)
 
 
 def _common_format(one: Format, two: Format) -> Format:

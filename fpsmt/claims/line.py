@@ -23,13 +23,12 @@ from fpsmt.claims.functions import read_value
 from fpsmt.claims.partition import labels
 from fpsmt.claims.places import MAX_BITS, listed
 from fpsmt.errors import Unsupported, UsageError
-from fpsmt.floats import Context, Float, Mode, exactly
+from fpsmt.floats import Context, Float, exactly
 from fpsmt.floats import compiled as kernel
 from fpsmt.floats.machine import jit
 from fpsmt.floats.vector import arithmetic, encode, values
 
 Interval = tuple[Float, Float]
-NEAREST = (Mode.RNE, Mode.RNA)
 
 
 @claim_kind
@@ -132,7 +131,7 @@ def absorbs(ctx: Context) -> float:
     """2^(p + 2), p the precision, under rounding to nearest: for |b| > 2^(p + 1)·|u| the sum u⊕b is b, since |u| is
     less than half the spacing on either side of b.  So u⊕b and v⊕b differ by more than signs only where they are at
     most 2^(p + 2)·max(|u|, |v|) in size.  Infinity under directed rounding, where every u moves b."""
-    return 2.0 ** (ctx.format.precision + 2) if ctx.mode in NEAREST else np.inf
+    return 2.0 ** (ctx.format.precision + 2) if ctx.mode.nearest else np.inf
 
 
 @jit

@@ -109,7 +109,7 @@ def stands_for(ctx: Context, negative: bool) -> tuple[float, Fraction | None]:
     stops = (Mode.RTZ, Mode.RTP if negative else Mode.RTN)
     if ctx.overflow is Overflow.NAN or ctx.mode in stops:
         return np.inf, None
-    return np.inf, fmt.largest + (ulp(fmt, fmt.largest) / 2 if ctx.mode in (Mode.RNE, Mode.RNA) else 0)
+    return np.inf, fmt.largest + (ulp(fmt, fmt.largest) / 2 if ctx.mode.nearest else 0)
 
 
 # -- arrays -----------------------------------------------------------------------------------------------------

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from fpsmt.errors import UsageError
 from fpsmt.files.arrays import MAX_TERMS, load_array
-from fpsmt.floats import Context, Float, Format, Mode, Overflow, Subnormals, exactly, largest
+from fpsmt.floats import Float, Format, exactly, largest, nearest_context
 from fpsmt.floats.compiled import embeds
 from fpsmt.floats.vector import decode, round_array
 
@@ -48,8 +48,7 @@ def read_large(path: str, fmt: Format) -> tuple[Array, list[tuple[str, Float]], 
     ):
         if missing and there.any():
             raise UsageError(f"{path}: element {int(np.argmax(there))} is {name}, and {fmt} has none")
-    rule = Overflow.INFINITY if fmt.has_infinity else Overflow.SATURATE
-    values = round_array(Context(fmt, Mode.RNE, rule, Subnormals.GRADUAL), given)
+    values = round_array(nearest_context(fmt), given)
     beyond = np.isfinite(given) & (~np.isfinite(values) | ((np.abs(given) > float(fmt.largest)) & (values != given)))
     if beyond.any():
         at = int(np.argmax(beyond))

@@ -20,7 +20,7 @@ from fpsmt.claims.claim import Claim, Json
 from fpsmt.claims.sums import SumInvariant, SumOutcomes, replay_schedule
 from fpsmt.errors import UsageError
 from fpsmt.files import exact_sums, numpy_sums
-from fpsmt.floats import FORMATS, Context, Float, Format, Mode, Overflow, Subnormals
+from fpsmt.floats import FORMATS, Context, Float, Format, Mode, Overflow, Subnormals, nearest_context
 from fpsmt.networks.outcomes import Sum
 from fpsmt.networks.trees import Tree, steps, tree_text
 
@@ -108,8 +108,7 @@ def _rules(ctx: Context) -> exact_sums.Rules:
 
 def _format_rules(fmt: Format) -> exact_sums.Rules:
     """A format whose values are only read."""
-    overflow = Overflow.INFINITY if fmt.has_infinity else Overflow.SATURATE
-    return _rules(Context(fmt, Mode.RNE, overflow, Subnormals.GRADUAL))
+    return _rules(nearest_context(fmt))
 
 
 def exact_plan(problem: Sum) -> dict[str, Any]:

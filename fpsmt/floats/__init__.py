@@ -38,7 +38,7 @@ from fpsmt.floats.formats import (
     pow2,
     tfloat32,
 )
-from fpsmt.floats.rounding import Context, Mode, Overflow, Subnormals, context
+from fpsmt.floats.rounding import Context, Mode, Overflow, Subnormals, context, nearest_context
 from fpsmt.floats.values import (
     Float,
     all_values,
@@ -59,5 +59,5 @@ __all__ = [
     "fma", "float4_e2m1fn", "float6_e2m3fn", "float6_e3m2fn", "float8_e3m4", "float8_e4m3", "float8_e4m3b11fnuz",
     "float8_e4m3fn", "float8_e4m3fnuz", "float8_e5m2", "float8_e5m2fnuz", "float16", "float32", "float64",
     "format_named", "from_ordinal", "ieee", "infinity", "largest", "less", "less_equal", "mul", "nan", "nearest",
-    "p3109", "pow2", "read_number", "round_real", "sqrt", "sub", "tfloat32", "ulp", "zero",
+    "nearest_context", "p3109", "pow2", "read_number", "round_real", "sqrt", "sub", "tfloat32", "ulp", "zero",
 ]  # fmt: skip

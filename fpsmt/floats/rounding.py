@@ -18,6 +18,11 @@ class Mode(Enum):
     RTN = "RTN"  #: towards −infinity
     RTZ = "RTZ"  #: towards zero
 
+    @property
+    def nearest(self) -> bool:
+        """To the nearest value, whatever becomes of ties."""
+        return self in (Mode.RNE, Mode.RNA)
+
 
 class Overflow(Enum):
     """What becomes of a finite result beyond Ω.
@@ -83,6 +88,12 @@ class Context:
         if self.subnormals is not Subnormals.GRADUAL:
             words.append(self.subnormals.value)
         return ":".join(words)
+
+
+def nearest_context(fmt: Format) -> Context:
+    """Round to nearest even, gradual underflow, infinities where the format has them and else saturation."""
+    overflow = Overflow.INFINITY if fmt.has_infinity else Overflow.SATURATE
+    return Context(fmt, Mode.RNE, overflow, Subnormals.GRADUAL)
 
 
 def _usual_overflow(fmt: Format) -> Overflow | None:

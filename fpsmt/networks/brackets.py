@@ -212,7 +212,7 @@ def _everything(problem: PackedSum) -> tuple[Float, Float]:
 
 
 def _unit(acc: Context) -> Fraction:
-    nearest = acc.mode in (Mode.RNE, Mode.RNA)
+    nearest = acc.mode.nearest
     return pow2(-acc.format.precision if nearest else 1 - acc.format.precision)
 
 
@@ -252,7 +252,7 @@ def _grown(problem: PackedSum, side: Array) -> Array:
     u, eta = float(_unit(problem.acc)), _eta(problem)
     count = np.arange(m, dtype=np.float64)
     with np.errstate(over="ignore"):
-        nearest = problem.acc.mode in (Mode.RNE, Mode.RNA)
+        nearest = problem.acc.mode.nearest
         growth = 1.0 + count * u if _plain(problem) and nearest else np.exp(count * u * (1.0 + 2.0**-40))
         total = np.cumsum(side)
         grown = (total + count * eta) * growth
@@ -325,7 +325,7 @@ def _bounds(problem: PackedSum) -> Outer:
     with np.errstate(over="ignore"):
         errors = {"partial sums by size": _raised(float(local.sum()) + (m - 1) * eta, m)}
         total = _raised(float(np.maximum(np.abs(low), np.abs(high)).sum()), m)
-    if _plain(problem) and acc.mode in (Mode.RNE, Mode.RNA):
+    if _plain(problem) and acc.mode.nearest:
         errors["(n-1)·u·Σ|x| (Jeannerod and Rump)"] = _raised((m - 1) * u * total, 1)
     height = _height(order, m)
     if height is not None:

@@ -69,7 +69,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from fpsmt.floats import Context, Format, Mode, Subnormals, pow2
+from fpsmt.floats import Context, Format, Subnormals, pow2
 from fpsmt.floats.machine import jit
 
 Array = NDArray[np.float64]
@@ -86,7 +86,7 @@ def accepts(acc: Context, factors: tuple[Format, ...]) -> bool:
     fmt = acc.format
     fits = fmt.precision <= 26 and fmt.smallest >= pow2(-400) and fmt.largest < pow2(400)
     small = all(f.precision <= 26 and f.smallest >= pow2(-400) and f.largest < pow2(400) for f in factors)
-    return fits and small and acc.mode in (Mode.RNE, Mode.RNA) and acc.subnormals is Subnormals.GRADUAL
+    return fits and small and acc.mode.nearest and acc.subnormals is Subnormals.GRADUAL
 
 
 class Charges(NamedTuple):

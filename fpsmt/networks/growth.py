@@ -6,7 +6,7 @@ from fractions import Fraction
 
 import numpy as np
 
-from fpsmt.floats import Context, Mode, pow2
+from fpsmt.floats import Context, pow2
 from fpsmt.networks.executions import Execution
 from fpsmt.networks.orders import Depth
 
@@ -14,7 +14,7 @@ from fpsmt.networks.orders import Depth
 def sum_growth(acc: Context, how: Execution, leaves: int, may_be_exact: bool) -> tuple[float, float]:
     """(1+u)^h − 1 and η of facts 3 and 4, rounded up; `may_be_exact`: products may be fused or kept exact."""
     fmt, mode, rule = acc.format, acc.mode, acc.subnormals
-    nearest = mode in (Mode.RNE, Mode.RNA)
+    nearest = mode.nearest
     height = leaves - 1
     if isinstance(how.order, Depth):
         height = min(height, how.order.height + 1)  # the bias may come on top

@@ -120,7 +120,7 @@ def _cast_errors(
     fmt = ctx.format
     with np.errstate(invalid="ignore"):
         places = np.maximum(np.frexp(size)[1] - 1, fmt.emin) - (fmt.precision - 1)
-    ulps = np.ldexp(0.5 if ctx.mode in (Mode.RNE, Mode.RNA) else 1.0, places)
+    ulps = np.ldexp(0.5 if ctx.mode.nearest else 1.0, places)
     ulps = np.where(size <= float(fmt.largest), ulps, np.inf)
     return np.nextafter(ulps[np.arange(len(size)), chosen][:, None] + ulps, np.inf)
 

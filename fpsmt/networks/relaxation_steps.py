@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fpsmt.errors import Unsupported
-from fpsmt.floats import Context, Format, Mode, Subnormals, pow2
+from fpsmt.floats import Context, Format, Subnormals, pow2
 from fpsmt.floats.vector import arithmetic, embeds
 from fpsmt.functions import CorrectlyRounded
 from fpsmt.networks.curves import Curve, Relu
@@ -86,12 +86,12 @@ class Step:
 
 
 def _unit(ctx: Context) -> float:
-    nearest = ctx.mode in (Mode.RNE, Mode.RNA)
+    nearest = ctx.mode.nearest
     return float(pow2(-ctx.format.precision if nearest else 1 - ctx.format.precision))
 
 
 def _eta(ctx: Context) -> Fraction:
-    return ctx.format.smallest / (2 if ctx.mode in (Mode.RNE, Mode.RNA) else 1)
+    return ctx.format.smallest / (2 if ctx.mode.nearest else 1)
 
 
 def _rounding(ctx: Context, exact_below: bool, shift: Array | None = None) -> Rounding:

@@ -142,7 +142,7 @@ class Smooth:
 
 def error_of(function: Function, contract: Contract, ctx: Context) -> tuple[Fraction, Fraction]:
     """(r, e) with |I(z) − f(z)| ≤ r·|f(z)| + e where nothing overflows; `Unsupported` for other contracts."""
-    nearest, fmt = ctx.mode in (Mode.RNE, Mode.RNA), ctx.format
+    nearest, fmt = ctx.mode.nearest, ctx.format
     unit, step = pow2(1 - fmt.precision), fmt.smallest
     half = Fraction(1, 2) if nearest else Fraction(1)
     if ctx.subnormals is Subnormals.GRADUAL:

@@ -13,8 +13,8 @@ from functools import reduce
 import numpy as np
 
 from fpsmt.files.onnx.graph import Call, Live, Value, operator
-from fpsmt.files.onnx.tensors import Fixed, checked_shape, context_of, rounded
-from fpsmt.floats import Context, Format, Overflow, Subnormals
+from fpsmt.files.onnx.tensors import Fixed, checked_shape, rounded
+from fpsmt.floats import Context, Format, Overflow, Subnormals, nearest_context
 from fpsmt.floats.vector import Carriers, arithmetic
 from fpsmt.functions import Clamped, CorrectlyRounded, Implementation, function_named
 
@@ -49,7 +49,7 @@ def combine(call: Call, operation: str, a: Value, b: Value, name: str | None = N
     fmt = call.check_float(a, b)
     shape = checked_shape(np.broadcast_shapes(a.shape, b.shape), "its result")
     if isinstance(a, Fixed) and isinstance(b, Fixed):
-        return Fixed(fmt, fold(context_of(fmt), operation, a.values, b.values))
+        return Fixed(fmt, fold(nearest_context(fmt), operation, a.values, b.values))
     for x, y, swapped in ((a, b, False), (b, a, True)):
         if isinstance(y, Fixed) and x.shape == shape and _changes_nothing(operation, y.values, swapped):
             return x
@@ -176,7 +176,7 @@ def cast(call: Call, x: Value, to: Format) -> Value:
         return x
     saturate = bool(call.attribute("saturate", 1)) and to.bits <= 8
     overflow = Overflow.SATURATE if saturate else Overflow.INFINITY if to.has_infinity else Overflow.NAN
-    ctx = Context(to, context_of(to).mode, overflow, Subnormals.GRADUAL)
+    ctx = Context(to, nearest_context(to).mode, overflow, Subnormals.GRADUAL)
     if isinstance(x, Fixed) and x.format is None:
         if (np.abs(x.values.astype(object)) > 1 << 53).any():
             call.refuse("an integer is too large")

@@ -12,8 +12,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fpsmt.errors import UsageError
-from fpsmt.files.onnx.tensors import TYPE_NAMES, Fixed, checked_shape, context_of, rounded
-from fpsmt.floats import Context, Float, Format, exactly
+from fpsmt.files.onnx.tensors import TYPE_NAMES, Fixed, checked_shape, rounded
+from fpsmt.floats import Context, Float, Format, exactly, nearest_context
 from fpsmt.floats.vector import Carriers
 from fpsmt.functions import Implementation
 from fpsmt.networks.nodes import Activation, Affine, Cast, Constant, Elementwise, Extremum, Input, Node, Select
@@ -119,7 +119,7 @@ class Graph:
             names = tuple(self.nodes[owner].name for owner in used)
             sizes = [(self.starts[o + 1] if o + 1 < len(self.starts) else self.ends) - self.starts[o] for o in used]
             made = self.free_name(f"{name}.select")
-            self.add(Select(name=made, context=context_of(value.format), nodes=names, picks=picks), sizes)
+            self.add(Select(name=made, context=nearest_context(value.format), nodes=names, picks=picks), sizes)
             self.selected[key] = made
         return self.selected[key]
 
@@ -137,20 +137,20 @@ class Graph:
         if value.values.size > MAX_MOVED:
             raise UsageError(f"{name!r} reads a constant of {value.values.size} elements: at most {MAX_MOVED} are read")
         made = self.free_name(f"{name}.constant")
-        node = Constant(name=made, context=context_of(value.format), values=value.values.reshape(-1))
+        node = Constant(name=made, context=nearest_context(value.format), values=value.values.reshape(-1))
         return self.add(node, [], value.shape)
 
     def elementwise(self, operation: str, a: Live, b: Live, name: str) -> Live:
         """Of two tensors of one shape."""
         left, right = self.node_of(a, name), self.node_of(b, name)
         node = Elementwise(
-            name=self.free_name(name), context=context_of(a.format), operation=operation, left=left, right=right
+            name=self.free_name(name), context=nearest_context(a.format), operation=operation, left=left, right=right
         )
         return self.add(node, [a.ids.size, b.ids.size], a.shape)
 
     def activation(self, use: Implementation, x: Live, name: str, ctx: Context | None = None) -> Live:
         node = Activation(
-            name=self.free_name(name), context=ctx or context_of(x.format), source=self.node_of(x, name),
+            name=self.free_name(name), context=ctx or nearest_context(x.format), source=self.node_of(x, name),
             implementation=use,
         )  # fmt: skip
         return self.add(node, [x.ids.size], x.shape)
@@ -175,7 +175,7 @@ class Graph:
             raise UsageError(f"{name!r} compares {places.size} elements: at most {MAX_MOVED} are compared")
         groups = tuple(tuple(k for k in row if k >= 0) for row in places.tolist())
         node = Extremum(
-            name=self.free_name(name), context=context_of(x.format), source=self.node_of(x, name), groups=groups,
+            name=self.free_name(name), context=nearest_context(x.format), source=self.node_of(x, name), groups=groups,
             least=least,
         )  # fmt: skip
         return self.add(node, [x.ids.size], shape)
@@ -206,7 +206,7 @@ class Graph:
         if weights.size > MAX_WEIGHTS:
             raise UsageError(f"{name!r} has {weights.size} weights: at most {MAX_WEIGHTS} are read")
         node = Affine(
-            name=self.free_name(name), context=context_of(x.format), source=self.node_of(x, name), weights=weights,
+            name=self.free_name(name), context=nearest_context(x.format), source=self.node_of(x, name), weights=weights,
             bias=bias, mask=mask,
         )  # fmt: skip
         return self.add(node, [x.ids.size], shape)

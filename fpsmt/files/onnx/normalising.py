@@ -7,8 +7,8 @@ import numpy as np
 from fpsmt.files.onnx.arithmetic import activate, cast, combine
 from fpsmt.files.onnx.graph import Call, Live, Value, operator
 from fpsmt.files.onnx.sums import grouped, mean, total
-from fpsmt.files.onnx.tensors import FLOATS, Fixed, context_of, rounded
-from fpsmt.floats import Format
+from fpsmt.files.onnx.tensors import FLOATS, Fixed, rounded
+from fpsmt.floats import Format, nearest_context
 from fpsmt.floats.vector import arithmetic
 from fpsmt.functions import Implementation, function_named
 
@@ -35,7 +35,7 @@ def _batch_norm(call: Call) -> list[Value]:
     scale, bias, average, variance = parts
     shifted = combine(call, "add", variance, _epsilon(call, fmt))
     assert isinstance(shifted, Fixed)
-    deviation = Fixed(fmt, arithmetic(context_of(fmt)).sqrt(shifted.values))
+    deviation = Fixed(fmt, arithmetic(nearest_context(fmt)).sqrt(shifted.values))
     made = combine(call, "sub", x, average, f"{call.name}.centred")
     made = combine(call, "div", made, deviation, f"{call.name}.normal")
     made = combine(call, "mul", made, scale, f"{call.name}.scaled")

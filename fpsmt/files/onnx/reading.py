@@ -14,8 +14,8 @@ from fpsmt.errors import Unsupported, UsageError
 from fpsmt.files.limits import read_at_most
 from fpsmt.files.onnx import arithmetic, normalising, shaping, sums
 from fpsmt.files.onnx.graph import OPERATORS, Call, Graph, Live, Value
-from fpsmt.files.onnx.tensors import FLOATS, TYPE_NAMES, checked_shape, context_of, read_tensor, type_name
-from fpsmt.floats import Format
+from fpsmt.files.onnx.tensors import FLOATS, TYPE_NAMES, checked_shape, read_tensor, type_name
+from fpsmt.floats import Format, nearest_context
 from fpsmt.functions import Implementation
 from fpsmt.networks.networks import Network
 from fpsmt.networks.nodes import Node
@@ -201,7 +201,7 @@ def _inputs(graph: Any, made: Graph, values: dict[str, Value]) -> tuple[Port, ..
         raise UsageError("two inputs of the model have the same name")
     whole = sum(p.size for p in ports)
     name = ports[0].name if len(ports) == 1 else "inputs"
-    live = made.input(name, context_of(ports[0].format), checked_shape((whole,), "the input"))
+    live = made.input(name, nearest_context(ports[0].format), checked_shape((whole,), "the input"))
     for p in ports:
         values[p.name] = Live(live.format, live.ids[p.start : p.start + p.size].reshape(p.shape))
     return tuple(ports)

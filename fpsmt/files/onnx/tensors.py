@@ -12,11 +12,7 @@ from numpy.typing import NDArray
 
 from fpsmt.errors import UsageError
 from fpsmt.floats import (
-    Context,
     Format,
-    Mode,
-    Overflow,
-    Subnormals,
     bfloat16,
     float8_e4m3fn,
     float8_e4m3fnuz,
@@ -25,6 +21,7 @@ from fpsmt.floats import (
     float16,
     float32,
     float64,
+    nearest_context,
 )
 from fpsmt.floats.vector import Carriers, decode, round_array
 
@@ -63,12 +60,6 @@ class Fixed:
     @property
     def shape(self) -> tuple[int, ...]:
         return self.values.shape
-
-
-def context_of(fmt: Format) -> Context:
-    """Round to nearest even, gradual underflow, infinities where the format has them and else saturation."""
-    overflow = Overflow.INFINITY if fmt.has_infinity else Overflow.SATURATE
-    return Context(fmt, Mode.RNE, overflow, Subnormals.GRADUAL)
 
 
 def type_name(number: int) -> str:
@@ -159,4 +150,4 @@ def _external(tensor: Any, where: str, folder: Path | None, size: int) -> bytes:
 
 def rounded(fmt: Format, x: Any) -> Carriers:
     """Numbers rounded to nearest even in a format."""
-    return round_array(context_of(fmt), np.asarray(x, dtype=np.float64))
+    return round_array(nearest_context(fmt), np.asarray(x, dtype=np.float64))
