@@ -12,14 +12,16 @@ EXAMPLES = Path(__file__).parent.parent.parent / "examples"
 NOTEBOOKS = sorted(EXAMPLES.glob("*.ipynb"))
 
 
-def plain(cell: Any) -> list[str]:
-    """The plain texts a cell shows, without timings."""
-    outputs = cell.get("outputs", [])
-    return [o.get("data", {}).get("text/plain", o.get("text", "")) for o in outputs]
-
-
-def first_words(texts: list[str]) -> list[str]:
-    return [text.split(":")[0].split("\n")[0] for text in texts]
+def shown(cell: Any) -> list[str]:
+    """What a cell prints, one text however many messages it came in, and the first words of what it displays."""
+    printed: dict[str, str] = {}
+    displayed = []
+    for output in cell.get("outputs", []):
+        if output.output_type == "stream":
+            printed[output.name] = printed.get(output.name, "") + output.text
+        else:
+            displayed.append(output.get("data", {}).get("text/plain", "").split(":")[0].split("\n")[0])
+    return [*printed.values(), *displayed]
 
 
 def test_there_are_notebooks() -> None:
@@ -35,4 +37,4 @@ def test_notebook_runs(path: Path) -> None:
     for before, after in zip(stored.cells, fresh.cells, strict=True):
         if before.cell_type == "code":
             assert before.outputs, "the notebook is stored with its outputs"
-            assert first_words(plain(before)) == first_words(plain(after))
+            assert shown(before) == shown(after)
