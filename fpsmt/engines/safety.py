@@ -144,21 +144,25 @@ class Search:
             direct = np.abs(np.einsum("br,brn->bn", shares, one.below.slopes)) * radius
             out += np.where(open_[:, None], STEEPNESS * direct, 0.0)
         if self.inputs <= FEW_INPUTS:  # of many, those are split along which the bound itself is steep, or units
-            out += self._shared(state, losses, radius)
+            out += self._shared(state, losses, apart, radius)
         unknown = ~np.isfinite(out).all(axis=1, keepdims=True)
         worth = np.where(unknown, radius / self.sides.width, out) + 1e-9 * radius / self.sides.width
         return worth, np.where(open_units & ~unknown, losses, 0.0)
 
-    def _shared(self, state: State, losses: Array, radius: Array) -> Array:
-        """The losses of units shared among the inputs as the units' values depend on them."""
-        out, slope = np.zeros_like(radius), np.eye(self.inputs)[None]
+    def _shared(self, state: State, losses: Array, apart: Array, radius: Array) -> Array:
+        """The losses of units shared among the inputs as the units' values depend on them: linearly, where parts that
+        cancel do no harm, and through what the lines of earlier units are `apart`, which adds up."""
+        out = np.zeros_like(radius)
+        slope, slack = np.eye(self.inputs)[None], np.zeros((1, self.inputs, self.inputs))
         for k, step in enumerate(self.relaxation.steps):
             of = self.relaxation.of(k)
             if step.weights is not None:
-                slope = np.matmul(step.weights, slope)
+                slope, slack = np.matmul(step.weights, slope), np.matmul(np.abs(step.weights), slack)
             if step.curve is not None:
-                share = np.abs(slope) * radius[:, None, :]
+                share = np.abs(slope) * radius[:, None, :] + slack
                 total = share.sum(axis=2, keepdims=True)
-                out += np.einsum("bn,bni->bi", losses[:, of], share / np.where(total > 0, total, 1.0))
-                slope = state.upper[:, of, None] * slope
+                share /= np.where(total > 0, total, 1.0)
+                out += np.einsum("bn,bni->bi", losses[:, of], share)
+                steep = state.upper[:, of, None]
+                slope, slack = steep * slope, np.abs(steep) * slack + apart[:, of, None] / 2 * share
         return out
