@@ -13,6 +13,8 @@ from dataclasses import dataclass
 from multiprocessing.connection import Connection, wait
 from typing import Any, Generic, TypeVar
 
+from threadpoolctl import threadpool_limits
+
 from fpsmt.errors import InternalError
 from fpsmt.floats.vector import load_kernels
 
@@ -114,6 +116,7 @@ def _serve(pipe: Connection, work: Callable[[Any], Any]) -> None:
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     signal.signal(signal.SIGTERM, signal.SIG_DFL)
     threading.Thread(target=_end_with, args=(os.getppid(),), daemon=True).start()
+    threadpool_limits(1)  # as many workers as cores, each with one thread
     while True:
         try:
             task = pipe.recv()

@@ -60,7 +60,7 @@ def multiply(a: Array, some: Indices, weights: Array, out: Array) -> None:
 @jit
 def substitute(
     rows: Array, box: Indices, last: int, sizes: Indices, units: Indices, at: Indices, weights: Array, b: Array,
-    errors: Array, lower: Array, bottom: Array, upper: Array, top: Array, through: Array,
+    errors: Array, lower: Array, bottom: Array, upper: Array, top: Array, through: Array, added: Array,
     slopes: Array, constants: Array, totals: Array,
 ) -> None:  # fmt: skip
     """Carries rows (rows, size of step `last`) of its values back to the inputs, into `slopes` (rows, inputs),
@@ -69,9 +69,10 @@ def substitute(
 
     `errors` and the lines lower·z + bottom ≤ y ≤ upper·z + top between the values z of a step and what the next step
     reads are (boxes, all units); `box` says which box each row is of.  `through`, (rows, all units) or empty, receives
-    the coefficient of each y.  A coefficient that is 0 adds nothing.
+    the coefficient of each y; `added`, (rows, all units) or empty, is added to the coefficients of the z.  Where a
+    coefficient is 0 nothing is added.
     """
-    count, keep = len(rows), len(through) > 0
+    count, keep, adding = len(rows), len(through) > 0, len(added) > 0
     widest = sizes.max()
     now, then, some = np.zeros((TOGETHER, widest)), np.zeros((TOGETHER, widest)), np.zeros(widest, dtype=np.int64)
     for head in range(0, count, TOGETHER):
@@ -87,6 +88,8 @@ def substitute(
                 shift = error = 0.0
                 nonzero = 0
                 for i in range(m):
+                    if adding:
+                        given[i] += added[r, units[k] + i]
                     a = given[i]
                     if a != 0.0:
                         some[nonzero] = i

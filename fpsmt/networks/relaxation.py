@@ -30,6 +30,8 @@ relative error of sums of n products: |computed − exact| ≤ ν·Σ|terms| (+ 
   |t|): E is multiplied by 1 + 2ν beforehand, and 2ν|d| and 2ν|t| are taken from d and put on t.  Fewer than 64
   operations on numbers ≥ 0 err by less than 2^−46 of the result, which a factor 1 + 2^−40 pays.
 * A_j·1 and A_j·0 are exact.  A_j·s is A_j·s′ for an s′ = s(1 + θ), |θ| ≤ 2^−53: the lines hold for all such s′.
+* A coefficient of z to which something was added errs by 2^−53|A|, hence its value by 2^−53|A|(|W|H + |b| + E), for
+  which the above has room.
 * k is a sum of fewer than 2^10 numbers; each addition errs by 2^−53 of its result: twice that is kept and subtracted.
 * Underflow: at most 2^−1022 for each operation, also where results are flushed.  A coefficient that errs so acts on a
   value of at most 2^200 (else nothing is said), and there are fewer than 2^100 of them: 2^−600 in all.
@@ -38,7 +40,8 @@ relative error of sums of n products: |computed − exact| ≤ ν·Σ|terms| (+ 
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, fields, replace
+from functools import cached_property
 
 import numpy as np
 from numpy.typing import NDArray
@@ -71,15 +74,21 @@ class Box:
     low: Array
     high: Array
 
-    @property
+    @cached_property
     def centre(self) -> Array:
         return (self.low + self.high) / 2
 
-    @property
+    @cached_property
     def radius(self) -> Array:
         """At least the distance from the centre to either end."""
         c = self.centre
         return np.nextafter(np.maximum(self.high - c, c - self.low), np.inf)
+
+    @cached_property
+    def reach(self) -> Array:
+        """The radius with what float64 needs on top in sums over the inputs."""
+        v = nu(self.low.shape[1])
+        return np.asarray(self.radius * (1 + 2 * v) + v * (np.abs(self.centre) + self.radius))
 
 
 @dataclass
@@ -94,10 +103,11 @@ class State(Box):
     top: Array
     errors: Array  #: E with what float64 needs on top, enlarged
     good: NDArray[np.bool_]  #: where nothing overflows
+    outputs: Array  #: at least the sizes of the outputs
 
     def part(self, which: NDArray[np.intp]) -> State:
         """Some boxes."""
-        arrays = {name: each[which] for name, each in vars(self).items() if name != "bounds"}
+        arrays = {f.name: getattr(self, f.name)[which] for f in fields(self) if f.name != "bounds"}
         return State(bounds=(self.bounds[0][which], self.bounds[1][which]), **arrays)
 
 
@@ -131,13 +141,17 @@ class Relaxation:
 
     # -- one box after the other --------------------------------------------------------------------------
 
-    def state(self, low: Array, high: Array, known: Bounds | None = None) -> State:
+    def state(
+        self, low: Array, high: Array, known: Bounds | None = None, fresh: NDArray[np.int64] | None = None
+    ) -> State:
         """The bounds of every step, for boxes (boxes, inputs) of finite ends; `known` bounds are kept where they are
-        tighter (they must hold for the inputs that are meant: those of the box, or of some part of it)."""
+        tighter (they must hold for the inputs that are meant: those of the box, or of some part of it).  Those of the
+        steps before `fresh` (boxes) are taken as they are."""
         shape = len(low), self.units
         ends = known or (np.full(shape, -np.inf), np.full(shape, np.inf))
         state = State(low, high, (ends[0].copy(), ends[1].copy()), np.ones(shape), np.zeros(shape), np.ones(shape),
-                      np.zeros(shape), np.zeros(shape), np.ones(len(low), dtype=bool))  # fmt: skip
+                      np.zeros(shape), np.zeros(shape), np.ones(len(low), dtype=bool),
+                      np.zeros((len(low), 0)))  # fmt: skip
         size = np.maximum(np.abs(low), np.abs(high))
         state.good &= np.asarray((size <= LARGEST).all(axis=1))
         for k, step in enumerate(self.steps):
@@ -146,9 +160,10 @@ class Relaxation:
             state.good &= fits
             if k == len(self.steps) - 1 and step.curve is None and not _coarse(step):
                 state.errors[:, of] = self._enlarged(k, _last(step, before, above), size)
+                size = above if step.last is None else _rounded(step.last, above)[1]
                 break
             state.errors[:, of] = self._enlarged(k, before, size)
-            self._tighten(state, k)
+            self._tighten(state, k, None if fresh is None else fresh <= k)
             bottom, top = (end[:, of] for end in state.bounds)
             np.maximum(top, bottom, out=top)  # no execution has these signs: whatever is said holds
             state.good &= np.asarray((np.isfinite(bottom) & np.isfinite(top)).all(axis=1))
@@ -163,7 +178,12 @@ class Relaxation:
                 size = np.maximum(np.abs(lines.least), np.abs(lines.most))
             state.good &= np.asarray((size <= LARGEST).all(axis=1))  # no NaN either
             size = np.where(state.good[:, None], size, 0.0)
+        state.outputs = size
         return state
+
+    def after(self, unit: NDArray[np.int64]) -> NDArray[np.int64]:
+        """The first step whose values depend on a unit's activation; 0 for unit −1."""
+        return np.searchsorted(self.chain.units, unit, side="right")
 
     def signed(self, known: Bounds | None, signs: NDArray[np.int64]) -> Bounds | None:
         """Known bounds of boxes with the signs (boxes, any number) of their units."""
@@ -189,22 +209,19 @@ class Relaxation:
             rows = np.zeros((len(box), self.steps[k].size))
             unit, positive = signs[box, at] // 2 - first, signs[box, at] % 2 == 1
             rows[np.arange(len(box)), unit] = np.where(positive, -1.0, 1.0)
-            a, constant, size = self._back(state, k, rows, box)
-            good = state.good[box] & np.isfinite(a).all(axis=1)
-            slopes[box, at] = np.where(good[:, None], a, 0.0)
-            constants[box, at] = np.where(good, _sure(constant, size), -np.inf)
+            slopes[box, at], constants[box, at] = self.below(state, k, rows, box)
         return Minorants(slopes, constants, np.zeros((boxes, count, 0)))
 
-    def _tighten(self, state: State, k: int) -> None:
-        """Bounds of the values of step k that may be tighter: with an activation, those whose sign is open or whose
-        lines depend on more than the sign."""
+    def _tighten(self, state: State, k: int, wanted: NDArray[np.bool_] | None) -> None:
+        """Bounds of the values of step k that may be tighter, on the wanted boxes: with an activation, those whose sign
+        is open or whose lines depend on more than the sign."""
         step = self.steps[k]
         bottom, top = (end[:, self.of(k)] for end in state.bounds)
         open_ = bottom < top
         if isinstance(step.curve, Relu):
             open_ = (bottom < 0) & (top > 0)
         open_ |= ~(np.isfinite(bottom) & np.isfinite(top))
-        box, unit = np.nonzero(open_ & state.good[:, None])
+        box, unit = np.nonzero(open_ & (state.good if wanted is None else state.good & wanted)[:, None])
         if not len(box):
             return
         step_size = max(1, CHUNK // (2 * int(self.chain.sizes.max())))
@@ -223,10 +240,8 @@ class Relaxation:
     def _lower(self, state: State, k: int, rows: Array, box: NDArray[np.intp]) -> Array:
         """Lower bounds of rows·z for the values z of step k (before its last rounding)."""
         slopes, constant, size = self._back(state, k, rows, box)
-        c, r = state.centre, state.radius
-        wide = r * (1 + 2 * nu(self.inputs)) + nu(self.inputs) * (np.abs(c) + r)
-        at = np.einsum("rn,rn->r", slopes, c[box])
-        off = np.einsum("rn,rn->r", np.abs(slopes), wide[box])
+        at = np.einsum("rn,rn->r", slopes, state.centre[box])
+        off = np.einsum("rn,rn->r", np.abs(slopes), state.reach[box])
         low = constant + at
         size = size + np.abs(low)
         low = low - off
@@ -234,14 +249,16 @@ class Relaxation:
         return _sure(low, size)
 
     def _back(
-        self, state: State, k: int, rows: Array, box: NDArray[np.intp], through: Array | None = None
-    ) -> tuple[Array, Array, Array]:
+        self, state: State, k: int, rows: Array, box: NDArray[np.intp], through: Array | None = None,
+        added: Array | None = None,
+    ) -> tuple[Array, Array, Array]:  # fmt: skip
         """(a, k, size): rows·z ≥ a·x + k − 2^−52·size for the values z of step k before its last rounding, whose error
-        is in `state.errors` if it is to be counted."""
+        is in `state.errors` if it is to be counted; `added`·z of all units is part of what is bounded."""
+        added = np.zeros((0, self.units)) if added is None else added
         through = np.zeros((0, self.units)) if through is None else through
         lines = state.lower, state.bottom, state.upper, state.top
         found = np.zeros((len(rows), self.inputs)), np.zeros(len(rows)), np.zeros(len(rows))
-        substitute(np.ascontiguousarray(rows), box, k, *self.chain, state.errors, *lines, through, *found)
+        substitute(np.ascontiguousarray(rows), box, k, *self.chain, state.errors, *lines, through, added, *found)
         return found
 
     # -- rows of the outputs ------------------------------------------------------------------------------
@@ -267,12 +284,19 @@ class Relaxation:
         boxes, count = len(state.low), len(rows)
         through = np.zeros((boxes * count, self.units))
         box = np.repeat(np.arange(boxes), count)
-        a, k, size = self._back(state, len(self.steps) - 1, np.tile(rows, (boxes, 1)), box, through)
-        k = _sure(k, size)
-        good = state.good[box] & np.isfinite(a).all(axis=1)
-        a, k = np.where(good[:, None], a, 0.0), np.where(good, k, -np.inf)
+        a, k = self.below(state, len(self.steps) - 1, np.tile(rows, (boxes, 1)), box, through)
         shape = (boxes, count)
         return Minorants(a.reshape(*shape, -1), k.reshape(shape), through.reshape(*shape, -1))
+
+    def below(
+        self, state: State, k: int, rows: Array, box: NDArray[np.intp], through: Array | None = None,
+        added: Array | None = None,
+    ) -> tuple[Array, Array]:  # fmt: skip
+        """(a, k) with rows·z + added·(all z) ≥ a·x + k for the values z of step k, on the box of each row; k = −∞ says
+        nothing.  `through` (rows, units) receives coefficients, as in `Minorants`."""
+        a, constant, size = self._back(state, k, rows, box, through, added)
+        good = state.good[box] & np.isfinite(a).all(axis=1)
+        return np.where(good[:, None], a, 0.0), np.where(good, _sure(constant, size), -np.inf)
 
     # -- errors -------------------------------------------------------------------------------------------
 

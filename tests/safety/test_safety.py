@@ -24,6 +24,7 @@ from fpsmt.networks import Network, parse_execution, run
 from fpsmt.networks.bounds import enclosures
 from fpsmt.networks.nodes import Affine, Constant, Input, Select
 from fpsmt.networks.relaxation import Box, Relaxation, halves
+from fpsmt.networks.relaxation_ascent import Effort, climb
 from fpsmt.networks.relaxation_shares import good_shares
 
 EXECUTIONS = ["any", "any fma=any", "any accumulator=float16", "left-to-right", "any products=exact bias=any"]
@@ -134,8 +135,16 @@ def test_linear_bounds_hold_in_random_executions(fmt: str, execution: str) -> No
         for slope, constant, value in held:
             exact = sum((Fraction(float(s)) * Fraction(v) for s, v in zip(slope, x, strict=True)), Fraction(0))
             assert value >= exact + Fraction(float(constant))
-        for at, name in enumerate(("affine1", "affine2")):
-            ends = [end[:, relaxation.of(at)] for end in state.bounds]
+        rows, limits = np.array([[1.0, -1.0], [-1.0, 0.5]]), np.array([0.25, -0.5])
+        above = max(sum(Fraction(c) * v for c, v in zip(row, y, strict=True)) - Fraction(limit)
+                    for row, limit in zip(rows.tolist(), limits.tolist(), strict=True))  # fmt: skip
+        for some, signs in ((state, np.zeros((1, 0), np.int64)), (part, told)):
+            start = np.array([[rng.random(), rng.random(), *[0.25] * signs.shape[1]]])
+            climbed = climb(relaxation, some, rows, limits, start, signs, Effort(rng.randrange(1, 9), 9.0))
+            assert np.isfinite(climbed.reached[0]) and above >= Fraction(float(climbed.reached[0]))
+        again = relaxation.state(low, high, relaxation.signed(state.bounds, told), relaxation.after(told.max(1) // 2))
+        for some, (at, name) in itertools.product((state, again), enumerate(("affine1", "affine2"))):
+            ends = [end[:, relaxation.of(at)] for end in some.bounds]
             for i, v in enumerate(trace.values[name]):
                 assert Fraction(float(ends[0][0, i])) <= v.fraction <= Fraction(float(ends[1][0, i]))
 
@@ -267,17 +276,26 @@ def test_a_side_of_one_value_is_not_split(proved: kernel.Proved) -> None:
         _apply(replace(stated, safety=Property((query,))), np.array([0, LEAF, LEAF]))
 
 
+def test_a_mixture_climbs() -> None:
+    """relu(x) − x/2 ≥ 0: neither of the lower lines 0 and x of relu shows it, one between them does."""
+    unsafe = Polytope.of([({0: 1}, Fraction(-1, 100), False)])
+    net = Network.sequential("float32", 1, [([[1], [1]], [0, 1]), "relu", ([[1, -0.5], [0, 0]], [0.5, 0])])
+    stated = Safe(net, parse_execution("any"), Property((Query(((Fraction(-1), Fraction(1)),), (unsafe,)),)))
+    assert _apply(stated, np.array([LEAF])).name == "proved"
+
+
 def test_signs_of_units_split_executions() -> None:
-    """relu(x) − x/2 ≥ 0: the lower line of relu alone does not show it, its two signs do."""
+    """relu(x) − relu(x), as two units: the lines of one and of the other do not cancel, those of their signs do."""
     net = Network.sequential("float32", 1, [([[1], [-1]], [0, 0]), "relu", ([[0.5, 0.5], [0, 0]], [0, 0])])
     unsafe = Polytope.of([({0: 1}, Fraction(-1, 100), False)])
     stated = Safe(net, parse_execution("any"), Property((Query(((Fraction(-1), Fraction(1)),), (unsafe,)),)))
-    net2 = Network.sequential("float32", 1, [([[1], [1]], [0, 1]), "relu", ([[1, -0.5], [0, 0]], [0.5, 0])])
+    net2 = Network.sequential("float32", 1, [([[1], [1]], [0, 0]), "relu", ([[1, -1], [0, 0]], [0, 0])])
     other = replace(stated, network=net2)
     assert _apply(other, np.array([LEAF])).name == "unknown"
-    assert _apply(other, np.array([1, LEAF, LEAF])).name == "proved"
-    assert _apply(other, np.array([2, LEAF, LEAF])).name == "unknown"
-    assert _apply(other, np.array([1, 1, LEAF, LEAF, 2, LEAF, LEAF])).name == "proved"
+    assert _apply(other, np.array([1, LEAF, LEAF])).name == "unknown"
+    assert _apply(other, np.array([2, LEAF, LEAF])).name == "proved"
+    assert _apply(other, np.array([1, 1, LEAF, LEAF, LEAF])).name == "unknown"
+    assert _apply(other, np.array([1, 1, 2, LEAF, LEAF, 2, LEAF, LEAF, 2, LEAF, LEAF])).name == "proved"
     with pytest.raises(UsageError, match="4 units"):
         _apply(other, np.array([5, LEAF, LEAF]))
     assert _apply(stated, np.array([LEAF])).name == "proved"

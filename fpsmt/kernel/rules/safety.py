@@ -24,13 +24,15 @@ from fpsmt.kernel.trust import BALLS, VECTOR
 from fpsmt.networks.bounds import enclosures
 from fpsmt.networks.growth import float_up
 from fpsmt.networks.nodes import Activation, Input
-from fpsmt.networks.relaxation import Array, Bounds, Box, Minorants, Relaxation, State, halves
+from fpsmt.networks.relaxation import Array, Bounds, Box, Relaxation, State, halves
+from fpsmt.networks.relaxation_ascent import Effort, climb
 from fpsmt.networks.relaxation_shares import good_shares, least_values
 
 LEAF = 0xFFFF  #: in a tree of splits
 MOST_NODES = 1 << 24
 BOXES = 512  #: whose bounds are computed at a time
 ROUNDS = 8  #: of ascent for the shares of minorants
+SEARCH, CHECK = Effort(12, 3.0), Effort(24, 12.0)  #: what a search finds is found again, in another order of summation
 
 
 class Rows(NamedTuple):
@@ -65,30 +67,34 @@ def rows_of(polytope: Polytope, outputs: int) -> Rows:
 
 
 class Tried(NamedTuple):
-    """Of a polytope on boxes: whether it is excluded, the minorants of its rows, the best shares, what they reach."""
+    """Of a polytope on boxes: whether it is excluded, what the best mixture of its rows reaches, the coefficients of
+    the inputs in a mixture of rows alone, and those of what units' activations make in the best one."""
 
     excluded: NDArray[np.bool_]
-    below: Minorants
-    shares: Array
     reached: Array
+    slopes: Array
+    through: Array
 
 
-def excluded(relaxation: Relaxation, state: State, rows: Rows, signs: NDArray[np.int64]) -> Tried:
+def excluded(
+    relaxation: Relaxation, state: State, rows: Rows, signs: NDArray[np.int64], effort: Effort = CHECK
+) -> Tried:
     """On which boxes, with these signs (boxes, any number), no execution's outputs are in the polytope.
 
     Let minorants mₖ(x) be below cₖ·y − rhsₖ for the rows of the polytope, and below ±z for the signs.  If Σ λₖmₖ > 0
     on the box for some λ ≥ 0, one of the mₖ(x) is > 0 for each x: some row is violated, or a unit has another sign.
+    Where such a combination is not found, one is bounded as a single row (`fpsmt.networks.relaxation_ascent`).
     """
     below = relaxation.minorants(state, rows.weights)
     boxes, count = len(state.low), len(rows.limits)
-    constants = np.nextafter(below.constants - rows.limits, -np.inf)
-    slopes = below.slopes
+    slopes, constants = below.slopes, np.nextafter(below.constants - rows.limits, -np.inf)
     if signs.shape[1]:
         more = relaxation.sign_minorants(state, signs)
         slopes, constants = np.concatenate([slopes, more.slopes], 1), np.concatenate([constants, more.constants], 1)
     total = count + signs.shape[1]
     if not total:
-        return Tried(np.zeros(boxes, dtype=bool), below, np.zeros((boxes, 0)), np.full(boxes, -np.inf))
+        none = np.zeros((boxes, relaxation.inputs)), np.zeros((boxes, relaxation.units))
+        return Tried(np.zeros(boxes, dtype=bool), np.full(boxes, -np.inf), *none)
     listed = np.zeros((len(rows.shares), total))
     listed[:, :count] = rows.shares
     shares = np.tile(listed, (boxes, 1, 1))
@@ -103,7 +109,13 @@ def excluded(relaxation: Relaxation, state: State, rows: Rows, signs: NDArray[np
         value = least_values(part, slopes[left], constants[left], found[:, None, :])[:, 0]
         better = value > reached[left]
         reached[left[better]], chosen[left[better]] = value[better], found[better]
-    return Tried(reached > 0, below, chosen[:, :count], reached)
+    mixed, through = (np.einsum("br,brn->bn", chosen[:, :count], each) for each in (below.slopes, below.through))
+    left = np.flatnonzero(reached <= 0)
+    if count and len(left):
+        climbed = climb(relaxation, state.part(left), rows.weights, rows.limits, chosen[left], signs[left], effort)
+        reached[left] = np.maximum(reached[left], climbed.reached)
+        through[left] = climbed.through
+    return Tried(reached > 0, reached, mixed, through)
 
 
 def excluded_by_values(claim: Safe, query: Query, low: Array, high: Array) -> NDArray[np.bool_]:
@@ -175,34 +187,44 @@ def _whole(inputs: NDArray[np.int64]) -> bool:
 def splits_of_the_inputs(claim: Claim, data: Mapping[str, Json], premises: Sequence[Claim]) -> Outcome:
     """Covers the box of each query by the leaves of a tree of splits, and excludes every unsafe polytope on each leaf.
 
-    data: ``trees``, the text of one tree for each query.  A node's box has ends that are values of the input's format;
-    its halves [low, m] and [m⁺, high] on the side it names, with neighbours m < m⁺, have all values of its box between
-    them.  A node may also tell the sign of the value of a unit before its activation: each execution on an input of its
-    box has z ≤ 0 there, or z ≥ 0, and its parts have the executions of either kind.  On a leaf no outputs are in the
-    polytope, by linear bounds of its rows (`fpsmt.networks.relaxation`) or by the bounds of each output
-    (`fpsmt.networks.bounds`).  Bounds of the values of a box hold for its parts.  A query whose box has no value of the
-    format has nothing to prove.
+    data: ``trees``, for each query the text of one tree, or a list of one for each of its polytopes.  A node's box has
+    ends that are values of the input's format; its halves [low, m] and [m⁺, high] on the side it names, with neighbours
+    m < m⁺, have all values of its box between them.  A node may also tell the sign of the value of a unit before its
+    activation: each execution on an input of its box has z ≤ 0 there, or z ≥ 0, and its parts have the executions of
+    either kind.  On a leaf no outputs are in the polytope, by linear bounds of its rows (`fpsmt.networks.relaxation`)
+    or by the bounds of each output (`fpsmt.networks.bounds`).  Bounds of the values of a box hold for its parts.  A
+    query whose box has no value of the format has nothing to prove.
     """
     if not isinstance(claim, Safe):
         raise EvidenceError(f"splits of the inputs do not speak about {claim.kind}")
     trees = data["trees"]
     if not isinstance(trees, list) or len(trees) != len(claim.safety.queries):
-        raise UsageError(f"the claim has {len(claim.safety.queries)} queries, and evidence is one tree for each")
+        raise UsageError(f"the claim has {len(claim.safety.queries)} queries, and evidence is trees for each")
     leaves = 0
     try:
         relaxation = Relaxation(claim.network, claim.executions)
-        for k, (query, text) in enumerate(zip(claim.safety.queries, trees, strict=True)):
+        for k, (query, texts) in enumerate(zip(claim.safety.queries, trees, strict=True)):
             box = ends_of(claim, query)
             if box is None:
                 continue
-            found = _covered(claim, query, relaxation, read_tree(text), *box)
-            if isinstance(found, Open):
-                return Open(f"query {k}: {found.reason}")
-            leaves += found
+            parts = parts_of(query) if isinstance(texts, list) else [query]
+            texts = texts if isinstance(texts, list) else [texts]
+            if len(parts) != len(texts):
+                raise UsageError(f"query {k} has {len(parts)} polytopes, and evidence is one tree for each, or for all")
+            for part, text in zip(parts, texts, strict=True):
+                found = _covered(claim, part, relaxation, read_tree(text), *box)
+                if isinstance(found, Open):
+                    return Open(f"query {k}: {found.reason}")
+                leaves += found
     except Unsupported as reason:
         return Open(str(reason))
     trusted = (VECTOR, BALLS) if claim.network.of_kind(Activation) else (VECTOR,)
     return Holds({"queries": len(trees), "boxes": leaves}, trusted)
+
+
+def parts_of(query: Query) -> list[Query]:
+    """A query for each polytope."""
+    return [replace(query, unsafe=(polytope,)) for polytope in query.unsafe]
 
 
 def ends_of(claim: Safe | Agree, query: Query) -> tuple[Array, Array] | None:
@@ -216,41 +238,45 @@ def ends_of(claim: Safe | Agree, query: Query) -> tuple[Array, Array] | None:
 
 @dataclass(frozen=True)
 class Boxes:
-    """Boxes that wait: their nodes, ends, the signs of units told (boxes, any number), −1 for none, and bounds that
-    hold for a box that each is a part of."""
+    """Boxes that wait: their nodes, ends, the signs of units told (boxes, any number), −1 for none; the unit whose sign
+    tells each from the box that it is a part of, −1 where a side does; and bounds that hold for that box."""
 
     node: NDArray[np.int64]
     low: Array
     high: Array
     signs: NDArray[np.int64]
+    unit: NDArray[np.int64]
     known: Bounds | None = None
 
     def take(self, which: NDArray[np.intp]) -> Boxes:
         """Some of them."""
         known = None if self.known is None else (self.known[0][which], self.known[1][which])
-        return Boxes(self.node[which], self.low[which], self.high[which], self.signs[which], known)
+        return Boxes(
+            self.node[which], self.low[which], self.high[which], self.signs[which], self.unit[which], known
+        )
 
     def and_those(self, others: Boxes) -> Boxes:
         """Both, whose bounds are known, or unknown."""
         width = max(self.signs.shape[1], others.signs.shape[1])
         signs = [np.pad(b.signs, ((0, 0), (0, width - b.signs.shape[1])), constant_values=-1) for b in (self, others)]
-        node = np.concatenate([self.node, others.node])
+        node, unit = np.concatenate([self.node, others.node]), np.concatenate([self.unit, others.unit])
         low, high = np.concatenate([self.low, others.low]), np.concatenate([self.high, others.high])
         known = None
         if self.known is not None or others.known is not None:
             assert self.known is not None and others.known is not None
             bottom, top = (np.concatenate([self.known[k], others.known[k]]) for k in (0, 1))
             known = bottom, top
-        return Boxes(node, low, high, np.concatenate(signs), known)
+        return Boxes(node, low, high, np.concatenate(signs), unit, known)
 
     def state(self, relaxation: Relaxation) -> State:
-        """Of linear bounds."""
-        return relaxation.state(self.low, self.high, relaxation.signed(self.known, self.signs))
+        """Of linear bounds: a sign changes only those of later steps."""
+        fresh = None if self.known is None else relaxation.after(self.unit)
+        return relaxation.state(self.low, self.high, relaxation.signed(self.known, self.signs), fresh)
 
 
 def whole(low: Array, high: Array) -> Boxes:
     """The box of a query, as node 0."""
-    return Boxes(np.zeros(1, np.int64), low.copy(), high.copy(), np.zeros((1, 0), np.int64))
+    return Boxes(np.zeros(1, np.int64), low.copy(), high.copy(), np.zeros((1, 0), np.int64), np.full(1, -1))
 
 
 def next_of(waiting: list[Boxes], most: int) -> Boxes:
@@ -320,7 +346,7 @@ def halved(node: Input, boxes: Boxes, side: NDArray[np.int64], nodes: NDArray[np
     below, above, signs = split_boxes(node, boxes.low, boxes.high, boxes.signs, side)
     known = None if boxes.known is None else (np.tile(boxes.known[0], (2, 1)), np.tile(boxes.known[1], (2, 1)))
     low, high = (np.concatenate([below[k], above[k]]) for k in (0, 1))
-    return Boxes(nodes, low, high, signs, known)
+    return Boxes(nodes, low, high, signs, np.tile(np.where(side < node.size, -1, side - node.size), 2), known)
 
 
 def split_boxes(
