@@ -43,20 +43,22 @@ FEW_UNITS = 16  #: also the most signs told on one way down
 LOWER = 1 / 64  #: weight of the loss of a lower line, which may be turned, beside that of an upper one
 PREFER = 1.0  #: how many times the worth of an input the loss of a unit must be, to tell its sign
 SPARE = 1e-12  #: by which a bound should pass its limit, so that it passes again in another order of summation
-FIRST = 1 / 8  #: share of the time in which a violation is looked for before boxes are split
+FIRST, THEN = 1 / 8, 1 / 2  #: until when inputs, and schedules, are looked for before boxes are split; of the time
+LAST = 1 / 8  #: share of the time that is left to the search over executions
 STEEPNESS = 0.05  #: weight of the slope of the bound beside the loss of the relaxation
 
 
 @engine("splits", Safe)
 def splits(claim: Safe, options: Options) -> Verdict:
     """Proves by boxes, or finds an execution that is unsafe.  A saved state is gone on with."""
-    deadline = time.monotonic() + options.timeout
+    deadline = time.monotonic() + options.timeout * (1 - LAST)
     relaxation = Relaxation(claim.network, claim.executions)
     hunt = Hunt(claim, relaxation, Random(options.seed))
     run = splitting(claim, relaxation, hunt, options)
     if options.saved is None:
         options.report("splits: looking for a violation")
-        found = hunt.start(deadline - options.timeout * (1 - FIRST))
+        start = time.monotonic()
+        found = hunt.start(*(start + options.timeout * share for share in (FIRST, THEN)))
         if found is not None:
             return kernel.refute(claim, safe_counterexample(*found))
     else:

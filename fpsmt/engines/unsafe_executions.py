@@ -31,6 +31,8 @@ DESCENT = 60  #: steps of descent
 KEPT = 256  #: of the samples
 NEAR = 64  #: inputs run bit for bit at a time
 SCHEDULED = 8  #: inputs whose schedules are searched
+PASSES = 4  #: over these inputs, of ever more moves
+MORE = 0.5  #: weight that a row gets on top when it is the farthest from its limit
 
 
 class Hunt:
@@ -41,12 +43,13 @@ class Hunt:
         self.rng = np.random.default_rng(rng.getrandbits(32))
         self.outputs = claim.network.sizes[claim.network.output.name]
         self.fmt = claim.network.input.format
-        self.closest: list[tuple[float, Array, Polytope]] = []  #: real-arithmetic excess at the best inputs
+        self.closest: list[tuple[float, Array, Polytope]] = []  #: excess under default schedules at the best inputs
 
     # -- inputs -------------------------------------------------------------------------------------------
 
-    def start(self, deadline: float) -> Found | None:
-        """Samples and descent for each polytope of each query."""
+    def start(self, deadline: float, last: float) -> Found | None:
+        """Samples and descent for each polytope of each query, until the deadline; then schedules, until the last one,
+        for the closest inputs that bounds do not exclude: as long as there are any, no splits of boxes prove much."""
         for query in self.claim.safety.queries:
             box = ends_of(self.claim, query)
             if box is None:
@@ -61,7 +64,7 @@ class Hunt:
                 found = self._descend(x, low, high, polytope, query)
                 if found is not None:
                     return found
-        return self._schedules(deadline)
+        return self._schedules(last)
 
     def middles(self, state: State, which: NDArray[np.intp], query: Query) -> Found | None:
         """The middles of some boxes."""
@@ -80,7 +83,7 @@ class Hunt:
     def point(self, x: Array, query: Query) -> Found | None:
         """One input, under schedules that push its outputs into each polytope."""
         for polytope in query.unsafe:
-            found = self._push(x, polytope, query, 6)
+            found = self._push(x, polytope, query, 6, 2)
             if found is not None:
                 return found
         return None
@@ -91,6 +94,9 @@ class Hunt:
             return self._run(x[:NEAR], low, high, query)
         excess, _ = self._excess(x, rows)
         x = x[np.argsort(excess)[:KEPT]]
+        found = self._run_near(x, low, high, polytope, query)
+        if found is not None:
+            return found
         step = 0.1 * (high - low)
         best, at = np.full(len(x), np.inf), x.copy()
         for number in range(DESCENT):
@@ -100,9 +106,7 @@ class Hunt:
             if best.min() < 0 and number % 10 == 9:
                 break
             x = np.clip(at - step * 0.93**number * np.sign(slope) * self.rng.random(x.shape) * 2, low, high)
-        order = np.argsort(best)
-        self.closest += [(float(best[k]), at[k], polytope) for k in order[:2]]
-        return self._run(at[order[:NEAR]], low, high, query)
+        return self._run_near(at[np.argsort(best)], low, high, polytope, query)
 
     def _excess(self, x: Array, rows: Rows) -> tuple[Array, Array]:
         """The largest weights·y − limit over the rows, in float64 without rounding errors, and its gradient."""
@@ -121,12 +125,27 @@ class Hunt:
                 slope = slope @ step.weights
         return above[np.arange(len(x)), worst], slope
 
+    def _run_near(self, x: Array, low: Array, high: Array, polytope: Polytope, query: Query) -> Found | None:
+        """Runs the first of these inputs, and keeps those that come closest."""
+        x = inside(self.fmt, x[:NEAR], low, high)
+        y = self._outputs(x)
+        rows = rows_of(polytope, self.outputs)
+        with np.errstate(invalid="ignore"):  # of infinite outputs
+            excess = np.nan_to_num((y @ rows.weights.T - rows.limits).max(axis=1), nan=np.inf)
+        self.closest += [(float(excess[k]), x[k], polytope) for k in np.argsort(excess)[:4]]
+        return self._unsafe(x, y, query)
+
     def _run(self, x: Array, low: Array, high: Array, query: Query) -> Found | None:
         """Runs inputs bit for bit under the default schedules."""
         if not len(x):
             return None
         x = inside(self.fmt, x, np.atleast_2d(low).min(axis=0), np.atleast_2d(high).max(axis=0))
-        y = run_batch(self.claim.network, x, self.claim.executions)[self.claim.network.output.name]
+        return self._unsafe(x, self._outputs(x), query)
+
+    def _outputs(self, x: Array) -> Array:
+        return run_batch(self.claim.network, x, self.claim.executions)[self.claim.network.output.name]
+
+    def _unsafe(self, x: Array, y: Array, query: Query) -> Found | None:
         fmt = self.claim.network.output.format
         for inputs, outputs in zip(x, y, strict=True):
             made = to_floats(self.fmt, inputs)
@@ -138,17 +157,19 @@ class Hunt:
 
     def _schedules(self, deadline: float) -> Found | None:
         self.closest.sort(key=lambda one: one[0])
-        for _, x, polytope in self.closest[:SCHEDULED]:
-            if time.monotonic() > deadline:
-                return None
-            for query in self.claim.safety.queries:
-                if polytope in query.unsafe and (box := ends_of(self.claim, query)) is not None:
-                    point = inside(self.fmt, x, box[0][0], box[1][0])
-                    if self._safe_at(point, query):
-                        continue
-                    found = self._push(point, polytope, query, 2)
-                    if found is not None:
-                        return found
+        listed = [
+            (x, polytope, query)
+            for _, x, polytope in self.closest[:SCHEDULED]
+            for query in self.claim.safety.queries
+            if polytope in query.unsafe and not self._safe_at(x, query)
+        ]
+        for number in range(PASSES):
+            for x, polytope, query in listed:
+                if time.monotonic() > deadline:
+                    return None
+                found = self._push(x, polytope, query, 2, 2 << number)
+                if found is not None:
+                    return found
         return None
 
     def _safe_at(self, x: Array, query: Query) -> bool:
@@ -159,14 +180,14 @@ class Hunt:
             excluded_by_values(self.claim, query, x[None], x[None]).all()
         )
 
-    def _push(self, x: Array, polytope: Polytope, query: Query, rounds: int) -> Found | None:
+    def _push(self, x: Array, polytope: Polytope, query: Query, rounds: int, effort: int) -> Found | None:
         inputs = to_floats(self.fmt, x)
         if not query.has_input(inputs):
             return None
         try:
             rows = rows_of(polytope, self.outputs)
             fmt = self.claim.network.output.format
-            for made, outputs in pushed(self.claim, inputs, x, rows, rounds):
+            for made, outputs in pushed(self.claim, inputs, x, rows, rounds, effort):
                 if query.unsafe_at(to_floats(fmt, outputs)) is not None:
                     return inputs, *made
         except Unsupported:
@@ -181,24 +202,22 @@ def inside(fmt: Format, x: Array, low: Array, high: Array) -> Array:
 
 
 def pushed(
-    claim: Safe | Agree, inputs: list[Float], x: Array, rows: Rows, rounds: int
+    claim: Safe | Agree, inputs: list[Float], x: Array, rows: Rows, rounds: int, effort: int = 1
 ) -> Iterator[tuple[Made, Array]]:
-    """Executions, and the outputs under them, that push the outputs at one input below the limits of all rows: each
-    round pushes along the gradient of the rows that are farthest above."""
+    """Executions, and the outputs under them, that push the outputs at one input below the limits of all rows: along
+    the gradient of their sum, in which rows that stay far above weigh more from round to round."""
     attack = Attack(OutputsClose(claim.network, (tuple(inputs),), claim.executions), 0, {})
-    rng = Random(rounds)
+    rng = Random(rounds * effort)
     plain: Made = ({}, {})
-    attack.moves = MOVES
+    attack.moves = MOVES * effort
     attack.base = attack._forward(x, None, {}, *plain, rng)
     outputs = attack.base[attack.output]
     yield plain, outputs
-    weights = np.zeros(len(rows.limits))
+    weights = np.ones(len(rows.limits))
     for number in range(rounds):
-        with np.errstate(invalid="ignore"):  # of infinite outputs
-            above = rows.weights @ outputs - rows.limits
-        weights[int(np.argmax(above))] += 1.0
         aim = -(weights @ rows.weights) / weights.sum()
         made: Made = ({}, {})
-        attack.moves = MOVES << (number // 2)
         outputs = attack._toward({k: float(a) for k, a in enumerate(aim) if a}, (number, 0), x, made, rng)
         yield made, outputs
+        with np.errstate(invalid="ignore"):  # of infinite outputs
+            weights[int(np.argmax(rows.weights @ outputs - rows.limits))] += MORE
