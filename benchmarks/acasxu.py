@@ -18,7 +18,7 @@ from typing import Any
 
 from benchmarks.measure import Row, Rows, benchmark
 from fpsmt.engines import Options, decide
-from fpsmt.files.models import round_network
+from fpsmt.files.models import round_network, with_casts
 from fpsmt.files.onnx import read_onnx
 from fpsmt.files.queries import ask
 from fpsmt.files.vnnlib import read_vnnlib
@@ -27,7 +27,7 @@ from fpsmt.kernel import check_verdict, verdict_to_json
 from fpsmt.networks import parse_execution
 
 DATA = Path(__file__).resolve().parents[2] / "shared" / "data" / "acasxu"
-EXECUTIONS = {  #: format of the parameters and values, execution
+EXECUTIONS = {  #: format of the parameters and values between float32 inputs and outputs, execution
     "float32": ("float32", "any fma=any bias=any"),
     "bfloat16-float32": ("bfloat16", "any fma=any bias=any accumulator=float32"),
     "bfloat16": ("bfloat16", "any fma=any bias=any"),
@@ -60,8 +60,7 @@ def _model(file: str, fmt: str) -> Any:
     model, ctx = read_onnx(str(DATA / file)), context(fmt)
     if fmt == "float32":
         return model
-    ports = [tuple(replace(port, format=ctx.format) for port in each) for each in (model.inputs, model.outputs)]
-    return replace(model, network=round_network(model.network, ctx)[0], inputs=ports[0], outputs=ports[1])
+    return replace(model, network=with_casts(round_network(model.network, ctx)[0], model.network))
 
 
 def decided(which: str, wanted: Sequence[str] = ()) -> Iterator[Decided]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property
 from typing import Any
@@ -26,7 +26,7 @@ from fpsmt.floats.values import ulp
 from fpsmt.networks.executions import Execution
 from fpsmt.networks.interpreter import Executions
 from fpsmt.networks.networks import Network
-from fpsmt.networks.nodes import Affine, Cast, Elementwise, Input, Node, Select
+from fpsmt.networks.nodes import Affine, Cast, Input, Node, Select, renamed
 
 FIRST, SECOND = "first/", "second/"  #: prefixes of the names of the nodes of the two networks
 INPUTS, OUTPUTS = "inputs", "outputs"
@@ -230,18 +230,6 @@ def part(network: Network, number: int) -> Network:
         if node.name in needed:
             needed.update(node.sources)
     return Network(tuple(node for node in network.nodes if node.name in needed), (output.nodes[number],))
-
-
-def renamed(node: Node, names: Mapping[str, str]) -> Node:
-    """The node with new names, of itself and of what it reads."""
-    changes: dict[str, Any] = {"name": names[node.name]}
-    if isinstance(node, Select):
-        changes["nodes"] = tuple(names[s] for s in node.nodes)
-    elif isinstance(node, Elementwise):
-        changes |= {"left": names[node.left], "right": names[node.right]}
-    elif node.sources:
-        changes["source"] = names[node.sources[0]]
-    return replace(node, **changes)
 
 
 def _common_format(one: Format, two: Format) -> Format:

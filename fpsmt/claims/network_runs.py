@@ -45,7 +45,8 @@ def network_text(network: Network, executions: Executions) -> str:
         how = str(executions)
     else:
         how = "; ".join(f"{name}: {e}" for name, e in executions.items()) or "the papers' model"
-    size = f"{len(network.nodes)} nodes, {network.parameters} parameters in {network.output.format}"
+    formats = dict.fromkeys(str(node.format) for node in network.of_kind(Affine)) or [str(network.output.format)]
+    size = f"{len(network.nodes)} nodes, {network.parameters} parameters in {' and '.join(formats)}"
     return f"N of {size}, sha256 {network.digest[:12]}; {how}"
 
 

@@ -51,6 +51,9 @@ def verify_command(
     format: Annotated[
         str | None, typer.Option("--format", metavar="F", help="Rounds the parameters to F and computes in it.")
     ] = None,
+    cast: Annotated[
+        bool, typer.Option("--cast", help="With --format: inputs and outputs keep their types, and are cast.")
+    ] = False,
     activation: ActivationOption = None,
     external_data: ExternalOption = False,
     bias_from_add: BiasOption = False,
@@ -77,6 +80,7 @@ def verify_command(
     Examples:
       fpsmt verify query.vnnlib --network model.onnx
       fpsmt verify query.vnnlib --network f=model.onnx --order left-to-right --fma always
+      fpsmt verify query.vnnlib --network model.onnx --format bfloat16 --cast --accumulator float32
     """
     from fpsmt.files.queries import ask
     from fpsmt.files.vnnlib import read_vnnlib
@@ -87,8 +91,10 @@ def verify_command(
     start = time.monotonic()
     spec = read_vnnlib(Path(query))
     models = _models(spec, network or [], Source("", activation, external_data, bias_from_add))
+    if cast and format is None:
+        raise UsageError("--cast goes with --format: without one, everything is computed in the types of the model")
     if format is not None:
-        models = {name: _rounded(spec, model, format) for name, model in models.items()}
+        models = {name: _rounded(spec, model, format, cast) for name, model in models.items()}
     problem = ask(spec, models, execution)
     if problem.empty:
         say(f"note: {problem.empty} boxes of the query hold no value of {problem.claim.network.input.format}")
@@ -131,18 +137,20 @@ def _models(spec: Specification, given: list[str], source: Source) -> dict[str, 
     return found
 
 
-def _rounded(spec: Specification, model: Model, format: str) -> Model:
-    """The model with its parameters rounded to a format, in which everything is computed."""
-    from fpsmt.files.models import round_network
+def _rounded(spec: Specification, model: Model, format: str, cast: bool) -> Model:
+    """The model with its parameters rounded to a format in which everything is computed, perhaps between casts."""
+    from fpsmt.files.models import round_network, with_casts
     from fpsmt.files.onnx import TYPE_NAMES
 
-    if any(t.type != "real" for d in spec.networks for t in d.tensors):
-        raise UsageError("--format changes the types of the model: the query declares them, and would not match")
+    if not cast and any(t.type != "real" for d in spec.networks for t in d.tensors):
+        raise UsageError("--format changes the types that the query declares, which would not match; see --cast")
     ctx = read_context("--format", format)
     if ctx.format not in TYPE_NAMES:
         raise UsageError(f"--format {format}: ONNX has no such type; write one of {', '.join(TYPE_NAMES.values())}")
     network, changed, total = round_network(model.network, ctx)
     say(f"rounded to {ctx}: {changed} of {total} parameters changed")
+    if cast:
+        return replace(model, network=with_casts(network, model.network))
     ports = [tuple(replace(p, format=ctx.format) for p in each) for each in (model.inputs, model.outputs)]
     return replace(model, network=network, inputs=ports[0], outputs=ports[1])
 

@@ -144,7 +144,8 @@ class Search:
         score = np.where(block.high > block.low, score, -1.0)
         score[:, OPEN:] = -1.0  # sides that a tree cannot name
         side, at = score.argmax(axis=1), np.arange(len(score))
-        if block.signs.shape[1] < self.most_signs and self.inputs + losses.shape[1] <= OPEN:
+        if self.inputs + losses.shape[1] <= OPEN:
+            few &= (block.signs >= 0).sum(axis=1) < self.most_signs
             unit = losses.argmax(axis=1)
             side = np.where(few & (losses[at, unit] > PREFER * score[at, side]), self.inputs + unit, side)
         return side.astype(np.int64)

@@ -12,7 +12,6 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 
-from fpsmt.claims.comparison import renamed
 from fpsmt.claims.properties import Polytope, Property, Query, Safe, values_between
 from fpsmt.errors import UsageError
 from fpsmt.files.onnx import Model, Port
@@ -21,7 +20,7 @@ from fpsmt.floats import Float, Format
 from fpsmt.functions import Clamped, CorrectlyRounded
 from fpsmt.networks.interpreter import Executions
 from fpsmt.networks.networks import Network
-from fpsmt.networks.nodes import Activation, Constant, Elementwise, Input, Node, Select
+from fpsmt.networks.nodes import Activation, Constant, Elementwise, Input, Node, Select, renamed
 
 Picks = list[tuple[int, int]]
 

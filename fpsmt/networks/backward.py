@@ -58,6 +58,21 @@ def multiply(a: Array, some: Indices, weights: Array, out: Array) -> None:
 
 
 @jit
+def add_product(rows: Array, matrix: Array, out: Array) -> None:
+    """Adds rows·matrix, each row on its own: unlike those of a matrix product, its sums do not depend on the others."""
+    every = np.arange(rows.shape[1])
+    for r in range(len(rows)):
+        multiply(rows[r], every, matrix, out[r])
+
+
+def product(rows: Array, matrix: Array) -> Array:
+    """rows·matrix of C-contiguous arrays by `add_product`."""
+    out = np.zeros((len(rows), matrix.shape[1]))
+    add_product(np.ascontiguousarray(rows), matrix, out)
+    return out
+
+
+@jit
 def substitute(
     rows: Array, box: Indices, last: int, sizes: Indices, units: Indices, at: Indices, weights: Array, b: Array,
     errors: Array, lower: Array, bottom: Array, upper: Array, top: Array, through: Array, added: Array,

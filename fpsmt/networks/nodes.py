@@ -7,8 +7,8 @@ They are checked to be values of their format, never rounded, and frozen.
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -345,6 +345,18 @@ class Extremum(Node):
 
     def describe(self) -> str:
         return "minimum" if self.least else "maximum"
+
+
+def renamed(node: Node, names: Mapping[str, str]) -> Node:
+    """The node with new names, of itself and of what it reads."""
+    changes: dict[str, Any] = {"name": names[node.name]}
+    if isinstance(node, Select):
+        changes["nodes"] = tuple(names[s] for s in node.nodes)
+    elif isinstance(node, Elementwise):
+        changes |= {"left": names[node.left], "right": names[node.right]}
+    elif node.sources:
+        changes["source"] = names[node.sources[0]]
+    return replace(node, **changes)
 
 
 NODE_KINDS: dict[str, type[Node]] = {

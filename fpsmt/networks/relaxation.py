@@ -48,7 +48,7 @@ from numpy.typing import NDArray
 
 from fpsmt.floats import Context, Format, Mode, Overflow, Subnormals
 from fpsmt.floats.vector import from_ordinals, ordinals, round_array
-from fpsmt.networks.backward import chain, substitute
+from fpsmt.networks.backward import chain, product, substitute
 from fpsmt.networks.curves import ROOM, Relu
 from fpsmt.networks.interpreter import Executions
 from fpsmt.networks.networks import Network
@@ -133,7 +133,8 @@ class Relaxation:
         self.chain = chain(self.inputs, [(step.weights, step.b) for step in self.steps])
         self.units = int(self.chain.units[-1])
         self.relus = np.repeat([isinstance(s.curve, Relu) for s in self.steps], [s.size for s in self.steps])
-        self.absolute = [None if step.weights is None else np.abs(step.weights) for step in self.steps]
+        self.turned = [None if s.weights is None else np.ascontiguousarray(s.weights.T) for s in self.steps]
+        self.absolute = [None if weights is None else np.abs(weights) for weights in self.turned]
 
     def of(self, k: int) -> slice:
         """The units of step k."""
@@ -304,7 +305,7 @@ class Relaxation:
         """(E, M, good) after all roundings but the last: |error| ≤ E, |value| ≤ M, and nothing overflows so far."""
         step, n = self.steps[k], int(self.chain.sizes[k])
         absolute = self.absolute[k]
-        terms = (size if absolute is None else size @ absolute.T) * (1 + 2 * nu(n))
+        terms = (size if absolute is None else product(size, absolute)) * (1 + 2 * nu(n))
         p, tiny = step.product
         growth, eta = step.growth
         leaves = (1 + p) * terms + np.abs(step.bias) + n * tiny
@@ -324,7 +325,7 @@ class Relaxation:
         """E with ν(|W|H + |b|) on top, and enlarged so that the sums Σ|A|E are not short."""
         step, absolute = self.steps[k], self.absolute[k]
         v = nu(max(step.size, int(self.chain.sizes[k])))
-        terms = (inputs if absolute is None else inputs @ absolute.T) * (1 + 2 * v) + np.abs(step.b)
+        terms = (inputs if absolute is None else product(inputs, absolute)) * (1 + 2 * v) + np.abs(step.b)
         return (error + v * terms) * ROOM * (1 + 2 * v) + 2.0**-1000
 
 

@@ -19,6 +19,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from fpsmt.networks.backward import product
 from fpsmt.networks.relaxation import TINY, Relaxation, State, nu
 from fpsmt.networks.relaxation_shares import least_values
 
@@ -55,6 +56,7 @@ def climb(
     count, boxes = len(limits), len(shares)
     found = Climbed(np.full(boxes, -np.inf), np.zeros((boxes, relaxation.units)))
     loose = relaxation.relus & (state.top > 0.0)  # any slope of [0, 1] is right
+    turned = np.ascontiguousarray(weights.T)
     side, beta = np.zeros((2, boxes, relaxation.units))
     told, where = np.nonzero(signs >= 0)
     units = signs[told, where] // 2
@@ -62,7 +64,7 @@ def climb(
     size = shares[:, :count].sum(axis=1, keepdims=True)
     shares = np.where(size > 0, shares / np.where(size > 0, size, 1.0), 0.0)
     beta[told, units] = shares[told, count + where]
-    shares, lower, at, gain = shares[:, :count] + LEAST, state.lower, np.arange(boxes), np.full(boxes, np.inf)
+    shares, lower, at, gain = shares[:, :count] + LEAST, state.lower, np.arange(boxes), np.zeros(boxes)
     for number in range(effort.rounds):
         shares = shares / shares.sum(axis=1, keepdims=True)
         through = np.zeros_like(beta)
@@ -70,9 +72,11 @@ def climb(
         before = found.reached[at]
         better = reached > before
         found.reached[at[better]], found.through[at[better]] = reached[better], through[better]
-        gain = np.where(np.isfinite(before), np.maximum(reached - before, gain / 2), np.inf) if number > 1 else gain
-        left = np.flatnonzero((found.reached[at] <= 0) & np.isfinite(reached)
-                              & (found.reached[at] + effort.patience * gain > 0))  # fmt: skip
+        known = np.isfinite(reached)  # then it was so before, too
+        if number:
+            gain = np.maximum(np.where(known, reached, 0.0) - np.where(known, before, 0.0), gain / 2)
+        hope = found.reached[at] + effort.patience * gain if number > 1 else np.ones(len(at))
+        left = np.flatnonzero(known & (found.reached[at] <= 0) & (hope > 0))
         if number + 1 == effort.rounds or not len(left):
             break
         at, state, loose, side, gain = at[left], state.part(left), loose[left], side[left], gain[left]
@@ -84,7 +88,7 @@ def climb(
         lower = np.where(loose, np.clip(lower + SPEED * pace * _even(rise), 0.0, 1.0), lower)
         scale = np.abs(through) + np.abs(through).mean(axis=1, keepdims=True)
         beta = np.maximum(beta + SPEED * pace * scale * _even(side * z), 0.0)
-        more = y @ weights.T - limits
+        more = product(y, turned) - limits
         shares = shares * np.exp(GROWTH * pace * more / np.abs(more).max(axis=1, keepdims=True, initial=TINY))
     return found
 
@@ -99,9 +103,9 @@ def _mixed(
 ) -> tuple[Array, Array]:
     """a, and the least value of a·x + k on each box."""
     last, room = len(relaxation.steps) - 1, 4 * nu(len(limits))
-    a, k = relaxation.below(state, last, shares @ weights, np.arange(len(shares)), through, added)
-    slack = (shares @ np.abs(weights) * state.outputs).sum(axis=1) + shares @ np.abs(limits)
-    k = np.nextafter(np.nextafter(k - shares @ limits, -np.inf) - room * slack, -np.inf)
+    a, k = relaxation.below(state, last, product(shares, weights), np.arange(len(shares)), through, added)
+    slack = (product(shares, np.abs(weights)) * state.outputs).sum(axis=1) + (shares * np.abs(limits)).sum(axis=1)
+    k = np.nextafter(np.nextafter(k - (shares * limits).sum(axis=1), -np.inf) - room * slack, -np.inf)
     return a, least_values(state, a[:, None], k[:, None], np.ones((len(a), 1, 1)))[:, 0]
 
 
@@ -111,7 +115,8 @@ def _linear(relaxation: Relaxation, state: State, through: Array, x: Array) -> t
     z, h = np.zeros_like(through), x
     for k, step in enumerate(relaxation.steps):
         of = relaxation.of(k)
-        z[:, of] = h = (h if step.weights is None else h @ step.weights.T) + step.b
+        turned = relaxation.turned[k]
+        z[:, of] = h = (h if turned is None else product(h, turned)) + step.b
         if step.curve is not None:
             down = state.lower[:, of] * h + state.bottom[:, of]
             h = np.where(through[:, of] >= 0, down, state.upper[:, of] * h + state.top[:, of])

@@ -49,7 +49,7 @@ def small_blocks(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.fixture(scope="module")
 def safe() -> Safe:
-    return stated(Fraction(9, 10), 2)
+    return stated(Fraction(22, 25), 2)
 
 
 def trees(verdict: kernel.Verdict) -> list[str]:

@@ -120,6 +120,7 @@ ERRORS = {
     "name": (NEW.replace("[1,2])", '[1,2] "z")'), ["--network", "f=model.onnx"], "'z', which is no input"),
     "count": (declare(3, 1), ["--network", "model.onnx"], "the query has 3 variables X_i, the model's x 2"),
     "format of a typed query": (NEW, ["--network", "f=model.onnx", "--format", "float16"], "would not match"),
+    "cast alone": (NEW, ["--network", "f=model.onnx", "--cast"], "--cast goes with --format"),
     "hidden": (NEW.replace("(declare-output", '(declare-hidden H real [1] "h") (declare-output'),
                ["--network", "f=model.onnx"], "hidden nodes are not supported"),
     "query": ("(assert", ["--network", "model.onnx"], "q.vnnlib, line 1: a parenthesis is not closed"),
@@ -238,6 +239,23 @@ def test_a_format_for_the_whole_network(verify: Verify, tmp_path: Path) -> None:
     assert verify(query, "--network", "model.onnx", "--no-save").first == "sat"
     ran = verify(query, "--network", "model.onnx", "--no-save", "--format", "float16")
     assert ran.out == "unsat\n" and "rounded to float16" in ran.errors
+
+
+def test_a_format_between_casts(verify: Verify, tmp_path: Path) -> None:
+    """No bfloat16 is between 0.999 and 0.9999, and all float32 there are cast to 1."""
+    gemm(tmp_path, [[1]], [0])
+    query, how = declare(1, 1) + box(("0.999", "0.9999")), ["--network", "model.onnx", "--format", "bfloat16"]
+    ran = verify(query + "(assert (<= Y_0 2))", *how, "--no-save")
+    assert ran.out == "unsat\n" and "hold no value of bfloat16" in ran.errors
+    ran = verify(query + "(assert (>= Y_0 1))", *how, "--cast")
+    assert ran.first == "sat" and "(Y_0 1.0)" in ran.out and "hold no value" not in ran.errors
+    name = str(next((tmp_path / "fpsmt-results").glob("verify-*.json")))
+    assert main(["check", name]) == 0 and main(["replay", name]) == 0
+    assert verify(query + "(assert (> Y_0 1))", *how, "--cast", "--no-save").first == "unsat"
+    typed = NEW.replace("[1,2]", "[1,1]").replace("(and (== In[0,0] 1) (== In[0,1] 0.5))", "(== In[0,0] 0.999)")
+    near = typed.replace("(== In[0,0] 0.999)", "(and (>= In[0,0] 0.999) (<= In[0,0] 0.9999))")
+    for text, first in ((typed, "unsat"), (near, "sat")):  # 0.999 is no float32
+        assert verify(text, *how, "--cast", "--no-save").first == first
 
 
 def test_a_failing_engine_is_never_unsat(verify: Verify, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -32,7 +32,7 @@ LEAF = 0xFFFF  #: in a tree of splits
 MOST_NODES = 1 << 24
 BOXES = 512  #: whose bounds are computed at a time
 ROUNDS = 8  #: of ascent for the shares of minorants
-SEARCH, CHECK = Effort(12, 3.0), Effort(24, 12.0)  #: what a search finds is found again, in another order of summation
+SEARCH, CHECK = Effort(20, 8.0), Effort(40, 32.0)  #: what a search finds is found again, in another order of summation
 
 
 class Rows(NamedTuple):
@@ -102,8 +102,8 @@ def excluded(
     best = values.argmax(axis=1)
     reached = values[np.arange(boxes), best]
     chosen = listed[best] if count else np.zeros((boxes, total))
-    left = np.flatnonzero(reached <= 0)
-    if (signs.shape[1] or count > 2) and len(left):
+    left = np.flatnonzero((reached <= 0) & ((signs >= 0).any(axis=1) | (count > 2)))  # each box as if it were alone
+    if len(left):
         part = Box(state.low[left], state.high[left])
         found = good_shares(part, slopes[left], constants[left], chosen[left], ROUNDS)
         value = least_values(part, slopes[left], constants[left], found[:, None, :])[:, 0]
