@@ -94,9 +94,7 @@ class Hunt:
             return self._run(x[:NEAR], low, high, query)
         excess, _ = self._excess(x, rows)
         x = x[np.argsort(excess)[:KEPT]]
-        found = self._run_near(x, low, high, polytope, query)
-        if found is not None:
-            return found
+        first = x[: NEAR // 2]
         step = 0.1 * (high - low)
         best, at = np.full(len(x), np.inf), x.copy()
         for number in range(DESCENT):
@@ -106,7 +104,8 @@ class Hunt:
             if best.min() < 0 and number % 10 == 9:
                 break
             x = np.clip(at - step * 0.93**number * np.sign(slope) * self.rng.random(x.shape) * 2, low, high)
-        return self._run_near(at[np.argsort(best)], low, high, polytope, query)
+        near = at[np.argsort(best)[: NEAR // 2]]
+        return self._run_near(np.concatenate([near, first]), low, high, polytope, query)
 
     def _excess(self, x: Array, rows: Rows) -> tuple[Array, Array]:
         """The largest weights·y − limit over the rows, in float64 without rounding errors, and its gradient."""
@@ -126,8 +125,8 @@ class Hunt:
         return above[np.arange(len(x)), worst], slope
 
     def _run_near(self, x: Array, low: Array, high: Array, polytope: Polytope, query: Query) -> Found | None:
-        """Runs the first of these inputs, and keeps those that come closest."""
-        x = inside(self.fmt, x[:NEAR], low, high)
+        """Runs these inputs, and keeps those that come closest."""
+        x = inside(self.fmt, x, low, high)
         y = self._outputs(x)
         rows = rows_of(polytope, self.outputs)
         with np.errstate(invalid="ignore"):  # of infinite outputs
@@ -148,9 +147,10 @@ class Hunt:
     def _unsafe(self, x: Array, y: Array, query: Query) -> Found | None:
         fmt = self.claim.network.output.format
         for inputs, outputs in zip(x, y, strict=True):
-            made = to_floats(self.fmt, inputs)
-            if query.unsafe_at(to_floats(fmt, outputs)) is not None and query.has_input(made):
-                return made, {}, {}
+            if query.unsafe_at(to_floats(fmt, outputs)) is not None:
+                made = to_floats(self.fmt, inputs)
+                if query.has_input(made):
+                    return made, {}, {}
         return None
 
     # -- schedules ----------------------------------------------------------------------------------------

@@ -32,7 +32,7 @@ LEAF = 0xFFFF  #: in a tree of splits
 MOST_NODES = 1 << 24
 BOXES = 512  #: whose bounds are computed at a time
 ROUNDS = 8  #: of ascent for the shares of minorants
-SEARCH, CHECK = Effort(20, 8.0), Effort(40, 32.0)  #: what a search finds is found again, in another order of summation
+SEARCH, CHECK = Effort(30, 16.0), Effort(60, 64.0)  #: what a search finds is found again, in another order of summation
 
 
 class Rows(NamedTuple):
