@@ -32,7 +32,7 @@ EXECUTIONS = {  #: format of the parameters and values between float32 inputs an
     "bfloat16-float32": ("bfloat16", "any fma=any bias=any accumulator=float32"),
     "bfloat16": ("bfloat16", "any fma=any bias=any"),
 }
-LIMITS = {"float32": 116.0, "bfloat16-float32": 60.0, "bfloat16": 60.0}  #: seconds for one instance
+LIMITS = {"float32": 116.0, "bfloat16-float32": 10.0, "bfloat16": 10.0}  #: seconds for one instance
 
 
 @dataclass(frozen=True)
