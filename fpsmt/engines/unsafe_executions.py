@@ -29,7 +29,7 @@ Found = tuple[list[Float], *Made]
 SAMPLES = 4096
 DESCENT = 60  #: steps of descent
 KEPT = 256  #: of the samples
-NEAR = 64  #: inputs run bit for bit at a time
+NEAR = 64  #: inputs run bit for bit at a time, of the samples and of where descent leads
 SCHEDULED = 8  #: inputs whose schedules are searched
 PASSES = 4  #: over these inputs, of ever more moves
 MORE = 0.5  #: weight that a row gets on top when it is the farthest from its limit
@@ -94,7 +94,7 @@ class Hunt:
             return self._run(x[:NEAR], low, high, query)
         excess, _ = self._excess(x, rows)
         x = x[np.argsort(excess)[:KEPT]]
-        first = x[: NEAR // 2]
+        first = x[:NEAR]
         step = 0.1 * (high - low)
         best, at = np.full(len(x), np.inf), x.copy()
         for number in range(DESCENT):
@@ -104,7 +104,7 @@ class Hunt:
             if best.min() < 0 and number % 10 == 9:
                 break
             x = np.clip(at - step * 0.93**number * np.sign(slope) * self.rng.random(x.shape) * 2, low, high)
-        near = at[np.argsort(best)[: NEAR // 2]]
+        near = at[np.argsort(best)[:NEAR]]
         return self._run_near(np.concatenate([near, first]), low, high, polytope, query)
 
     def _excess(self, x: Array, rows: Rows) -> tuple[Array, Array]:
