@@ -85,14 +85,14 @@ def verify_command(
     from fpsmt.files.queries import ask
     from fpsmt.files.vnnlib import read_vnnlib
 
+    if cast and format is None:
+        raise UsageError("--cast goes with --format: without one, everything is computed in the types of the model")
     workers = check_limits(timeout, jobs)
     saver = Saver.of("verify", json_to, out, no_save)
     execution = read_execution(order, fma, accumulator, products, bias_place)
     start = time.monotonic()
     spec = read_vnnlib(Path(query))
     models = _models(spec, network or [], Source("", activation, external_data, bias_from_add))
-    if cast and format is None:
-        raise UsageError("--cast goes with --format: without one, everything is computed in the types of the model")
     if format is not None:
         models = {name: _rounded(spec, model, format, cast) for name, model in models.items()}
     problem = ask(spec, models, execution)

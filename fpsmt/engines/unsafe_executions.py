@@ -161,7 +161,7 @@ class Hunt:
             (x, polytope, query)
             for _, x, polytope in self.closest[:SCHEDULED]
             for query in self.claim.safety.queries
-            if polytope in query.unsafe and not self._safe_at(x, query)
+            if polytope in query.unsafe and time.monotonic() < deadline and not self._safe_at(x, query)
         ]
         for number in range(PASSES):
             for x, polytope, query in listed:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 import zipfile
-from collections.abc import Collection, Mapping
+from collections.abc import Mapping
 from dataclasses import replace
 from fractions import Fraction
 from pathlib import Path
@@ -19,7 +19,7 @@ from fpsmt.floats import FORMATS, Context, Format, context
 from fpsmt.floats.vector import decode, embeds, encode, round_array
 from fpsmt.functions import Implementation
 from fpsmt.networks.networks import Network
-from fpsmt.networks.nodes import Affine, Cast, Constant, renamed
+from fpsmt.networks.nodes import Affine, Cast, Constant, free_name, renamed
 from fpsmt.networks.serial import load_arrays
 
 MAX_BYTES = 1 << 31  #: of the members of a .npz together, unpacked
@@ -221,20 +221,13 @@ def with_casts(network: Network, before: Network) -> Network:
     """A network that takes and gives values in the contexts of another of the same inputs and outputs: cast at either
     end."""
     start, names = network.input.name, {node.name: node.name for node in network.nodes}
-    names[start] = unused(names, f"{start} cast")
+    names[start] = free_name(f"{start} cast", names)
     nodes: list[Any] = [before.input, Cast(name=names[start], context=network.input.context, source=start)]
     nodes += [renamed(node, names) for node in network.nodes if node.name != start]
-    ends = {name: unused(names, f"{name} cast") for name in network.outputs}
+    ends = {name: free_name(f"{name} cast", [*names, names[start]]) for name in network.outputs}
     contexts = {node.name: node.context for node in before.nodes}
     nodes += [Cast(name=new, context=contexts[old], source=names[old]) for old, new in ends.items()]
     return Network(tuple(nodes), tuple(ends.values()))
-
-
-def unused(names: Collection[str], name: str) -> str:
-    """The name, or one like it that is new."""
-    while name in names:
-        name += "'"
-    return name
 
 
 def check_inputs(fmt: Format, inputs: NDArray[np.float64], text: str) -> None:

@@ -7,7 +7,7 @@ They are checked to be values of their format, never rounded, and frozen.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -357,6 +357,15 @@ def renamed(node: Node, names: Mapping[str, str]) -> Node:
     elif node.sources:
         changes["source"] = names[node.sources[0]]
     return replace(node, **changes)
+
+
+def free_name(wanted: str, taken: Collection[str]) -> str:
+    """This name, or one like it that is not taken."""
+    name, k = wanted, 1
+    while name in taken:
+        k += 1
+        name = f"{wanted}.{k}"
+    return name
 
 
 NODE_KINDS: dict[str, type[Node]] = {

@@ -301,6 +301,19 @@ def test_signs_of_units_split_executions() -> None:
     assert _apply(stated, np.array([LEAF])).name == "proved"
 
 
+def test_a_tree_for_each_polytope(proved: kernel.Proved) -> None:
+    stated = proved.claim
+    assert isinstance(stated, Safe)
+    query = stated.safety.queries[0]
+    two = replace(stated, safety=Property((replace(query, unsafe=query.unsafe * 2),)))
+    text, leaf = proved.evidence.data["trees"][0], tree_text(np.array([LEAF]))
+    for trees, name in (([[text, text]], "proved"), ([text], "proved"), ([[text, leaf]], "unknown")):
+        assert kernel.apply("splits of the inputs", two, {"trees": trees}).name == name
+    for wrong in ([[text]], [[text] * 3], [[]], [[text, 7]], [[text, [text]]]):
+        with pytest.raises(UsageError, match="tree"):
+            kernel.apply("splits of the inputs", two, {"trees": wrong})
+
+
 def test_boxes_without_a_value_have_nothing_to_prove() -> None:
     net = Network.sequential("float16", 1, [([[1], [2]], None)])
     stated = claim(net, "any", [(Fraction(1, 3), Fraction(1, 3))], Fraction(-100))

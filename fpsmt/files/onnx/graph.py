@@ -16,7 +16,18 @@ from fpsmt.files.onnx.tensors import TYPE_NAMES, Fixed, checked_shape, rounded
 from fpsmt.floats import Context, Float, Format, exactly, nearest_context
 from fpsmt.floats.vector import Carriers
 from fpsmt.functions import Implementation
-from fpsmt.networks.nodes import Activation, Affine, Cast, Constant, Elementwise, Extremum, Input, Node, Select
+from fpsmt.networks.nodes import (
+    Activation,
+    Affine,
+    Cast,
+    Constant,
+    Elementwise,
+    Extremum,
+    Input,
+    Node,
+    Select,
+    free_name,
+)
 
 MAX_NODES = 100_000
 MAX_MOVED = 5_000_000  #: elements that one node picks or compares
@@ -63,12 +74,7 @@ class Graph:
 
     def free_name(self, wanted: str) -> str:
         """This name, or one like it that no node has."""
-        base = wanted if wanted and wanted.isprintable() else "node"
-        name, k = base, 1
-        while name in self.names:
-            k += 1
-            name = f"{base}.{k}"
-        return name
+        return free_name(wanted if wanted and wanted.isprintable() else "node", self.names)
 
     def add(self, node: Node, sizes: list[int], shape: tuple[int, ...] | None = None) -> Live:
         """A new node; its value as a tensor of this shape."""
